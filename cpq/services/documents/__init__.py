@@ -6,7 +6,7 @@ from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
     from cpq.services.documents.commands import changed_files, issue, read_document, read_pdf, restore_files
-    from cpq.services.documents.design import TEMPLATES, design_of
+    from cpq.services.documents.design import EVERY_TEMPLATE, TEMPLATES, design_of
     from cpq.services.documents.document_request import DocumentRequest
     from cpq.services.documents.scan_code import read_code
     from cpq.services.documents.verification import Standing, read_checksum, standing, verify
@@ -16,6 +16,7 @@ export_late(__name__, __file__)
 
 __all__ = [
     "APT_LINE",
+    "EVERY_TEMPLATE",
     "TEMPLATES",
     "DocumentRequest",
     "Standing",

@@ -89,7 +89,7 @@ def _cells(printed: PrintedQuote, one: Content) -> dict[tuple[str, int], Compare
         times[product_id] += 1
         quantity = f"{t.label('quantity')} {t.number(1 if 'ramp' in asked else line['quantity'])}"
         cells[product_id, nth] = ComparedCell(
-            t.amount(line["line_total"], printed.currency), quantity, printed.recurring(line)
+            t.amount(line.get("difference", line["line_total"]), printed.currency), quantity, printed.recurring(line)
         )
     return cells
 
@@ -102,7 +102,7 @@ def _compared_totals(printed: PrintedQuote, sets: Sequence[Content]) -> Iterable
         "net": "net_total",
         "tax_total": "tax_total",
     }
-    if not any(one["discount_total"] for one in sets):
+    if not any(one["discount_total"] and "credit_total" not in one for one in sets):
         labels = {"net": "net_total", "tax_total": "tax_total"}
     for name, label in labels.items():
         sign = -1 if name == "discount_total" else 1

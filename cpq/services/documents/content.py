@@ -24,7 +24,8 @@ from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, lin
 from cpq.domain.quotes.special_terms import CUSTOM, CustomItem
 from cpq.domain.translations import lookup, translated
 from cpq.services.catalog.product_sheets import Sheet, sheets
-from cpq.services.documents.design import TEMPLATES, Design
+from cpq.services.documents import agreement_change, order_content
+from cpq.services.documents.design import ORDER_CONFIRMATION, TEMPLATES, Design
 from cpq.services.documents.scan_code import make_code
 from cpq.services.quotes import repository
 from cpq.services.quotes.usage_views import usage_view
@@ -50,6 +51,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     VALIDATION_ERROR when the document would list too many lines.
     """
     found = with_lines(tx, found)
+    order = {"order": order_content.of_quote(tx, found)} if template == ORDER_CONFIRMATION else {}
     _require_few_lines(tx, found, template)
     attributes_shown = design.brand.attributes_shown
     pricings = repository.pricings(tx, found)
@@ -71,6 +73,7 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
         "option_sets": [_priced_set(pricing, found) for pricing in pricings],
         "products": products,
         "attributes_shown": sorted(attributes_shown),
+        **order,
     }
 
 
@@ -144,6 +147,7 @@ def _header(found: Quote) -> Content:
         "option_set": version.option_set,
         "tax_note": version.tax_note,
         "fingerprint": version.fingerprint,
+        **agreement_change.of_quote(found),
     }
 
 
@@ -170,6 +174,7 @@ def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str,
         "notes": row.notes,
         "option_set": row.option_set,
         "attributes": {name: value for name, value in row.attributes.items() if name in shown},
+        **agreement_change.of_line(row),
     }
     if row.special and row.special.has_dates:
         # The reason for a price is the seller's; the price itself is a discount like any other.
@@ -212,6 +217,7 @@ def _priced_set(pricing: Pricing, found: Quote) -> Content:
     choices = {line["id"]: line.get("choices", {}) for line in pricing.request_values["lines"]}
     taxes = _line_taxes(pricing)
     models = {str(row.number): row.sold_as for row in found.lines}
+    credits_ = {str(row.number): row.credit for row in found.lines} if found.version.agreement else {}
     return {
         "name": pricing.option_set or None,
         "is_selected": pricing.option_set == (found.version.option_set or ""),
@@ -220,11 +226,13 @@ def _priced_set(pricing: Pricing, found: Quote) -> Content:
         "net": amount(priced.net),
         "tax_total": amount(priced.tax_total),
         "total": amount(priced.total),
+        **({"credit_total": amount(sum([credits_[line.id] for line in priced.lines]))} if credits_ else {}),
         # The format of the content has had `rate_pct` from its beginning.
         "tax_groups": [{**group, "rate_pct": group["rate"]} for group in tax_groups(priced.tax_groups)],
         "lines": [
             _priced_line(line, choices[line.id], prices.get(line.id), models[line.id])
             | taxes.get(line.tax_category, {})
+            | (agreement_change.of_price(line, credits_[line.id]) if credits_ else {})
             for line in priced.lines
         ],
     }

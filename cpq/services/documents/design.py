@@ -19,6 +19,13 @@ from cpq.base.settings import Settings, shipped
 from cpq.services.documents.locale import LANGUAGE_DEFAULT, Tongue, parse_locale
 
 TEMPLATES = ("standard", "compact", "detailed", "comparison", "executive_summary")
+"""Of quotes; a seller's folder has each of them."""
+
+ORDER_CONFIRMATION = "order_confirmation"
+"""Of the order that an accepted quote became; the shipped one serves a folder that has none."""
+
+EVERY_TEMPLATE = (*TEMPLATES, ORDER_CONFIRMATION)
+
 FILES_MAX = 500
 LOOK_SECONDS = 1.0
 

@@ -13,7 +13,7 @@ from cpq.domain.quotes.quote import Quote
 from cpq.services.catalog import get_account
 from cpq.services.documents import repository
 from cpq.services.documents.content import gather, says_the_same, with_lines
-from cpq.services.documents.design import TEMPLATES, Design
+from cpq.services.documents.design import EVERY_TEMPLATE, Design
 from cpq.services.documents.locale import choose_locale
 from cpq.services.documents.repository import DocumentKey, IssuedDocument
 from cpq.services.documents.scan_code import make_code
@@ -71,12 +71,12 @@ def resolve(tx: Tx, request: DocumentRequest, design: Design) -> ResolvedRequest
 
 
 def require_template(template: str) -> None:
-    if template not in TEMPLATES:
+    if template not in EVERY_TEMPLATE:
         raise bad_field(
             "/template",
             f"There is no template {template!r}.",
-            allowed=list(TEMPLATES),
-            nearest=nearest(template, TEMPLATES) or None,
+            allowed=list(EVERY_TEMPLATE),
+            nearest=nearest(template, EVERY_TEMPLATE) or None,
         )
 
 

@@ -29,6 +29,11 @@ COLUMNS = (
     "expected_quantity", "estimate_per_period",
 )  # fmt: skip
 
+CHANGE_COLUMNS = ("agreement_id", "kind", "effective_date", "action", "quantity_before", "quantity_after", "credit",
+    "not_credited", "difference",
+)  # fmt: skip
+"""Further columns of a quote that changes an agreement; the differences add up to its net."""
+
 
 def export(tx: Tx, request: DocumentRequest, form: str, design: Design) -> str:
     """A quote version as text in one of the formats."""
@@ -52,7 +57,9 @@ def _csv(content: Mapping[str, Any]) -> str:
     asked = {line["number"]: line for line in content["lines"]}
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    change = content["quote"].get("agreement", {})
+    columns = (*COLUMNS, *CHANGE_COLUMNS) if change else COLUMNS
+    writer.writerow(columns)
     for one in content["option_sets"]:
         for priced in one["lines"]:
             line = asked[priced["number"]]
@@ -61,6 +68,8 @@ def _csv(content: Mapping[str, Any]) -> str:
                 **product,
                 **line,
                 **priced,
+                **change,
+                **line.get("change", {}),
                 "quote": content["quote"]["number"],
                 "line": priced["number"],
                 "option_set": one["name"],
@@ -71,7 +80,7 @@ def _csv(content: Mapping[str, Any]) -> str:
                 "taxes": "; ".join(f"{tax['name']} {tax['tax_rate_pct']}" for tax in priced.get("taxes", ())),
                 **_usage(line.get("usage")),
             }
-            writer.writerow([_cell(values.get(name)) for name in COLUMNS])
+            writer.writerow([_cell(values.get(name)) for name in columns])
     return file.getvalue()
 
 

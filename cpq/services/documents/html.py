@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from cpq.base.errors import Code, CpqError
+from cpq.base.settings import shipped
 from cpq.services.documents.design import Design
 from cpq.services.documents.page_contents import DocumentView, present
 from cpq.services.documents.scan_code import code_text
@@ -91,7 +92,7 @@ def _qr(view: DocumentView, text: str) -> Markup:
 @lru_cache(maxsize=4)
 def _environment(folder: Path, _digest: str) -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, shipped("pdf_templates")]),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
+from cpq.services.documents.agreement_change import REMOVED
+from cpq.services.documents.change_table import ChangedLine, change_details, changed_line
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, in_printed_order
 from cpq.services.documents.scope import Supplies
@@ -18,7 +20,7 @@ NOTE_LENGTH_MAX = 400
 
 PADDING_MM = 2.5
 OTHER_MM = 1.15
-WIDTHS_MM = {**dict.fromkeys("0123456789-−", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
+WIDTHS_MM = {**dict.fromkeys("0123456789-−+", 2.0), "%": 2.9, "٪": 2.9, "\u2002": 1.6}
 """Maximum printed width of a character of a figure."""
 
 LEAD_TIME = "lead_time_days"
@@ -63,10 +65,14 @@ class LineView:
     characteristics: Mapping[str, Characteristic]
     delivery: str
     """When goods are delivered; empty for everything that is not shipped."""
+    change: ChangedLine | None = None
+    """Of a quote that changes an agreement; `amount` and `net` are then the difference."""
 
     @property
     def named(self) -> str:
         """The name alone; of a recurring line also how many units there are and what one costs in a period."""
+        if self.change:
+            return self.change.named
         return f"{self.quantity} × {self.name} · {self.recurring}" if self.recurring else self.name
 
     def pairs(self, names: Sequence[str]) -> list[tuple[Characteristic, ...]]:
@@ -111,6 +117,10 @@ class Widths:
     discount: int
     amount: int
     total: int
+    change: int = 0
+    """Of a quantity before, changed or after."""
+    credit: int = 0
+    """Of a price or a credit."""
 
 
 class LineTable:
@@ -175,6 +185,7 @@ class LineTable:
         # The quantity of a ramp differs by step, so it is printed as one unit at the full price; the steps follow.
         is_ramp = "ramp" in asked
         each = priced["line_total" if is_ramp else "net_unit_price"]
+        due = priced.get("difference", priced["line_total"])
         return LineView(
             number=t.number(self._numbers[priced["number"]]),
             name=t.text(asked["product_name"]),
@@ -188,14 +199,15 @@ class LineTable:
             discount=t.figure(f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self._printed.currency)}")
             if off
             else "",
-            amount=t.amount(priced["line_total"], self._printed.currency),
-            net=Decimal(priced["line_total"]),
+            amount=t.amount(due, self._printed.currency),
+            net=Decimal(due),
             category=product["category"],
             category_name=t.text(product["category_name"]),
             model=t.label("as_described", model=model),
             net_each=t.label("net_each", price=t.unit_price(each, self._printed.currency)),
             characteristics=characteristics,
             delivery=self._delivery(asked["product_id"]),
+            change=changed_line(self._printed, priced, asked),
         )
 
     def lead_time(self) -> str:
@@ -228,12 +240,16 @@ class LineTable:
         if product["components"]:
             yield t.label("includes")
             yield from map(self._component, product["components"])
-        if recurring := self._printed.recurring(priced):
+        change = asked.get("change")
+        is_removed = change is not None and change["action"] == REMOVED
+        if (recurring := self._printed.recurring(priced)) and not is_removed:
             yield recurring
-        if "usage" in asked:
+        if "usage" in asked and not is_removed:
             yield t.label("usage_see")
-        if term := asked.get("own_term"):
+        if (term := asked.get("own_term")) and not is_removed:
             yield self._own_term(term)
+        if change is not None:
+            yield from change_details(self._printed, priced, change)
         if "ramp" in asked:
             yield " · ".join(self._ramp(asked["ramp"]))
         if note := asked["notes"]:
@@ -303,6 +319,9 @@ def widths_of(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths
         widest = max(map(millimetres, figures), default=0)
         return max(least, math.ceil(max(widest, len(tongue.label(heading)) * 1.3) + PADDING_MM))
 
+    changes = [line.change for line in lines if line.change]
+    quantities = [text for one in changes for text in (one.before, one.by, one.after)]
+    amounts = [text for one in changes for text in (one.price, one.credit, one.difference)]
     return Widths(
         fit((line.number for line in lines), "position", 9),
         fit((line.quantity for line in lines), "quantity", 13),
@@ -310,6 +329,8 @@ def widths_of(lines: Collection[LineView], tongue: Tongue, total: str) -> Widths
         fit((line.discount for line in lines), "discount", 21),
         fit((line.amount for line in lines), "amount", 23),
         math.ceil(millimetres(total) * TOTAL_SCALE + PADDING_MM),
+        max(15, math.ceil(max(map(millimetres, quantities), default=0) + PADDING_MM)),
+        max(19, math.ceil(max(map(millimetres, amounts), default=0) + PADDING_MM)),
     )
 
 

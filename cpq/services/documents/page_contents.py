@@ -13,10 +13,11 @@ from cpq.services.documents.comparison import Alternative, Comparison, alternati
 from cpq.services.documents.design import Brand, Design
 from cpq.services.documents.line_table import LineTable, LineView, Note, Section, Widths, widths_of
 from cpq.services.documents.locale import Tongue
+from cpq.services.documents.order_pages import OrderPages, order_facts, order_pages
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
 from cpq.services.documents.printed_rates import rate_card_notes
 from cpq.services.documents.scope import Supplies, Work, scope_of
-from cpq.services.documents.totals import totals_of
+from cpq.services.documents.totals import total_label, totals_of
 
 LETTER_COUNTRIES = ("US", "CA", "MX", "PH", "CL", "CO")
 FACTS_ABREAST_MAX = 5
@@ -42,6 +43,9 @@ class DocumentView:
     version: str
     version_number: str
     title: str
+    heading: str
+    """The kind of document, in words."""
+    introduction: str
     subject: str
     currency: str
     issued_at: str
@@ -62,9 +66,14 @@ class DocumentView:
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
     has_discount: bool
+    is_change: bool
+    """Whether it changes an agreement; its table then shows before, change and after."""
     widths: Widths
     totals: tuple[Row, ...]
     total: str
+    total_label: str
+    credit: str
+    """The total without its sign where the customer gets it, else empty."""
     tax_note: str
     line_notes: tuple[Note, ...]
     rate_cards: tuple[Note, ...]
@@ -80,6 +89,8 @@ class DocumentView:
     stamp: str
     stamp_lines: tuple[str, ...]
     stamp_text: str
+    order: OrderPages | None
+    """Of the confirmation of an order."""
 
     @property
     def is_long(self) -> bool:
@@ -112,6 +123,7 @@ class _Presenter:
         self.design = design
         self.tongue = tongue
         self.printed = PrintedQuote(content, tongue)
+        self.order: Content | None = content.get("order")
         self.quote = self.printed.quote
         self.buyer = self.printed.buyer
 
@@ -119,10 +131,13 @@ class _Presenter:
         t, quote, brand, printed = self.tongue, self.quote, self.design.brand, self.printed
         selected, table = printed.selected, LineTable(printed, Supplies(brand, printed.products))
         texts = brand.texts_in(t.language)
-        values = {
-            "payment": t.payment_terms(quote["payment_terms"]),
-            "valid_until": self._day("valid_until", is_short=False),
-        }
+        values = {"payment": t.payment_terms(quote["payment_terms"])}
+        if self.order is None:
+            values["valid_until"] = self._day("valid_until", is_short=False)
+        change = quote.get("agreement")
+        kind = "order_confirmation" if self.order else change["kind"] if change else ""
+        heading = t.label(f"title_{kind}" if kind else "title")
+        total = t.money(selected["total"], printed.currency)
         has_sets = len(printed.sets) > 1
         with_comparison = template == "comparison"
         scope = scope_of(printed, brand, printed.sets if with_comparison else (selected,), values)
@@ -135,13 +150,15 @@ class _Presenter:
             number=t.isolated(_number(quote)),
             version=t.label("version", version=t.number(quote["version"])),
             version_number=t.number(quote["version"]),
-            title=f"{t.label('title')} {_number(quote)}",
+            title=f"{heading} {_number(quote)}",
+            heading=heading,
+            introduction=t.label(_introduction(kind)) if kind else texts.introduction,
             subject=f"{brand.company.name} – {self.buyer['name']}",
             currency=printed.currency,
             issued_at=quote["issued_at"],
             fingerprint=quote["fingerprint"],
             mark=f"{quote['id']} v{quote['version']} {quote['fingerprint']}",
-            facts=_in_rows(tuple(self._facts())),
+            facts=_in_rows(tuple(self._facts()), tuple(self._change_facts())),
             imprint=tuple(self._imprint()),
             contact=tuple(map(t.text, self._contact())),
             buyer=t.text(self.buyer["name"]),
@@ -152,9 +169,12 @@ class _Presenter:
             notes=printed.paragraphs(quote["notes"]),
             sections=tuple(table.sections()),
             has_discount=table.has_discount,
-            widths=widths_of(table.lines.values(), t, t.money(selected["total"], printed.currency)),
+            is_change=bool(change),
+            widths=widths_of(table.lines.values(), t, total),
             totals=tuple(totals_of(printed, selected)),
-            total=t.money(selected["total"], printed.currency),
+            total=total,
+            total_label=t.label(total_label(selected)),
+            credit=t.money(-selected["total"], printed.currency) if selected["total"] < 0 else "",
             tax_note=t.text(quote["tax_note"] or ""),
             line_notes=tuple(table.notes()),
             rate_cards=tuple(rate_card_notes(printed, table.numbers, printed.sets if with_comparison else (selected,))),
@@ -168,6 +188,7 @@ class _Presenter:
             stamp=t.label(f"stamp_{stamp}") if stamp else "",
             stamp_lines=tuple(re.split(r" ?[·・] ?", t.label(f"stamp_{stamp}"))) if stamp else (),
             stamp_text=t.labels.get(f"stamp_text_{stamp}") or t.label("stamp_text") if stamp else "",
+            order=order_pages(printed, self.order) if self.order else None,
         )
 
     def _imprint(self) -> Iterable[str]:
@@ -189,8 +210,9 @@ class _Presenter:
     def _facts(self) -> Iterable[Row]:
         t, quote = self.tongue, self.quote
         yield Row(t.label("proposal_number"), t.text(_number(quote)))
-        yield Row(t.label("date"), self._day("issued_on"))
-        yield Row(t.label("valid_until"), self._day("valid_until"))
+        if self.order is None:  # The order is the answer to an offer, whose last day is over with it.
+            yield Row(t.label("date"), self._day("issued_on"))
+            yield Row(t.label("valid_until"), self._day("valid_until"))
         if quote["deal_id"]:
             yield Row(t.label("reference"), t.text(quote["deal_id"]))
         for name, label in (("purchase_order", "purchase_order"), ("tax_id", "buyer_tax_id")):
@@ -201,6 +223,14 @@ class _Presenter:
             yield Row(t.label("term"), t.number(quote["term_months"]))
         if quote["start_date"] and quote["end_date"]:
             yield Row(t.label("period"), f"{self._day('start_date')} – {self._day('end_date')}")
+
+    def _change_facts(self) -> Iterable[Row]:
+        t = self.tongue
+        if self.order:
+            yield from order_facts(self.printed, self.order)
+        elif change := self.quote.get("agreement"):
+            yield Row(t.label("agreement"), t.text(", ".join((change["agreement_id"], *change["also"]))))
+            yield Row(t.label("effective"), t.day(date.fromisoformat(change["effective_date"]), is_short=True))
 
     def _day(self, name: str, *, is_short: bool = True) -> str:
         return self.tongue.day(date.fromisoformat(self.quote[name]), is_short=is_short)
@@ -214,10 +244,15 @@ class _Presenter:
         )
 
 
-def _in_rows(facts: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
-    """In as few rows as fit the page, equally long."""
-    rows = math.ceil(len(facts) / FACTS_ABREAST_MAX)
-    length = math.ceil(len(facts) / rows)
+def _introduction(kind: str) -> str:
+    return "order_introduction" if kind == "order_confirmation" else "change_introduction"
+
+
+def _in_rows(facts: tuple[Row, ...], second: tuple[Row, ...]) -> tuple[tuple[Row, ...], ...]:
+    """In as few rows as fit the page, equally long. The second row begins with its own, below the widest heading."""
+    rows = math.ceil((len(facts) + len(second)) / FACTS_ABREAST_MAX)
+    length = math.ceil((len(facts) + len(second)) / rows)
+    facts = facts[:length] + second + facts[length:]
     padded = facts + (Row("", ""),) * (rows * length - len(facts))
     return tuple(padded[start : start + length] for start in range(0, len(padded), length))
 

@@ -25,7 +25,7 @@ from weasyprint.urls import URLFetcher, URLFetcherResponse
 from cpq.base.text import canonical_json
 from cpq.services.documents.design import Design, load_design
 from cpq.services.documents.html import Composed, compose
-from cpq.services.documents.ubl import quotation_xml
+from cpq.services.documents.ubl import order_xml, quotation_xml
 
 PAGES_MAX = 2_000
 MISSING_SHOWN_MAX = 20
@@ -135,8 +135,11 @@ class _Watch(logging.Handler):
 def _attachments(design: Design, content: Mapping[str, Any], fetcher: AssetFetcher) -> list[Attachment]:
     """The quote as data, sorted by name as a name tree requires."""
     moment = datetime.fromisoformat(content["quote"]["issued_at"])
+    xml = ("quotation.xml", quotation_xml(design.brand, content), "UBL Quotation", "Alternative")
+    if "order" in content:
+        xml = ("order.xml", order_xml(design.brand, content), "UBL Order", "Alternative")
     files = (
-        ("quotation.xml", quotation_xml(design.brand, content), "UBL Quotation", "Alternative"),
+        xml,
         ("quote.json", canonical_json(content), "The quote as JSON", "Data"),
     )
     return [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cpq.domain.catalog.products import Supply
+from cpq.services.documents.agreement_change import REMOVED
 from cpq.services.documents.design import Brand, Installation
 from cpq.services.documents.printed_quote import Content, PrintedQuote
 
@@ -71,12 +72,18 @@ class Supplies:
 
 
 def scope_of(printed: PrintedQuote, brand: Brand, sets: Iterable[Content], values: Mapping[str, str]) -> Scope:
-    """The scope of these option sets; `values` are those that terms name: {payment} and {valid_until}."""
+    """The scope of these option sets; `values` are those that terms name: {payment} and {valid_until}.
+
+    A term that names a value which is not given is left out: an order has no last day of an offer.
+    """
+    unsaid = {"payment", "valid_until"} - values.keys()
     t, texts = printed.tongue, brand.texts_in(printed.tongue.language)
     supplies, quantities = Supplies(brand, printed.products), dict[str, int]()
     for one in sets:
         for line in one["lines"]:
             asked = printed.asked[line["number"]]
+            if asked.get("change", {}).get("action") == REMOVED:
+                continue
             times = 1 if "ramp" in asked else line["quantity"]
             for product_id, quantity in supplies.within(asked["product_id"], times):
                 quantities[product_id] = quantities.get(product_id, 0) + quantity
@@ -104,5 +111,5 @@ def scope_of(printed: PrintedQuote, brand: Brand, sets: Iterable[Content], value
         works_title=t.label("installation" if has_installation else "work_on_site"),
         works_text=texts.installation if has_installation else texts.work_on_site,
         exclusions=tuple(exclusions),
-        terms=tuple(term.format(**values) for term in terms),
+        terms=tuple(term.format(**values) for term in terms if all(f"{{{name}}}" not in term for name in unsaid)),
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from cpq.services.documents.change_table import change_totals
 from cpq.services.documents.locale import Tongue
 from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
 
@@ -13,7 +14,9 @@ from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
 def totals_of(printed: PrintedQuote, chosen: Content) -> Iterable[Row]:
     """From the subtotal to the total; the other rows add up to the last one."""
     t, currency = printed.tongue, printed.currency
-    if chosen["discount_total"]:
+    if "credit_total" in chosen:
+        yield from change_totals(printed, chosen)
+    elif chosen["discount_total"]:
         yield Row(t.label("subtotal"), t.amount(chosen["subtotal"], currency))
         yield Row(t.label("discount_total"), t.amount(-chosen["discount_total"], currency))
     yield Row(t.label("net_total"), t.amount(chosen["net"], currency))
@@ -21,7 +24,14 @@ def totals_of(printed: PrintedQuote, chosen: Content) -> Iterable[Row]:
         on = t.amount(base, currency)
         label = t.label("named_tax", name=name, rate=rate, base=on) if name else t.label("tax", rate=rate, base=on)
         yield Row(label, t.amount(tax, currency))
-    yield Row(t.label("total"), t.money(chosen["total"], currency), is_total=True)
+    yield Row(t.label(total_label(chosen)), t.money(chosen["total"], currency), is_total=True)
+
+
+def total_label(chosen: Content) -> str:
+    """The label of the total: of a change of an agreement it is due, or it is the customer's."""
+    if "credit_total" not in chosen:
+        return "total"
+    return "amount_due" if chosen["total"] >= 0 else "amount_back"
 
 
 def _tax_rows(tongue: Tongue, groups: Sequence[Content]) -> Iterable[tuple[str | None, str, Decimal, Decimal]]:

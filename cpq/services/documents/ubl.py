@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as Xml
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,7 @@ from cpq.services.documents.design import Brand, Company
 from cpq.services.documents.printed_quote import in_printed_order
 
 QUOTATION = "urn:oasis:names:specification:ubl:schema:xsd:Quotation-2"
+ORDER = "urn:oasis:names:specification:ubl:schema:xsd:Order-2"
 CAC = "urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
 CBC = "urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"
 
@@ -43,6 +44,8 @@ VAT = "VAT"
 """The tax scheme of lines that bear one tax. Of several taxes each is a scheme by its name: UBL has room for them,
 while EN 16931 knows one tax alone."""
 
+CREDIT_REASON = "Credit for what was agreed before"
+
 Content = Mapping[str, Any]
 
 
@@ -52,6 +55,14 @@ def quotation_xml(brand: Brand, content: Content) -> str:
     Xml.register_namespace("cac", CAC)
     Xml.register_namespace("cbc", CBC)
     return _Writer(content).write(brand)
+
+
+def order_xml(brand: Brand, content: Content) -> str:
+    """The order of an accepted quote, as an OASIS UBL 2.1 Order with what is due on each day."""
+    Xml.register_namespace("", ORDER)
+    Xml.register_namespace("cac", CAC)
+    Xml.register_namespace("cbc", CBC)
+    return _Writer(content).write_order(brand, content["order"])
 
 
 class _Writer:
@@ -78,6 +89,11 @@ class _Writer:
         # The number for people; older documents do not have it.
         for reference in filter(None, (quote.get("number"), quote["deal_id"])):
             _text(_part(root, "AdditionalDocumentReference"), "ID", reference)
+        if change := quote.get("agreement"):
+            contract = _part(root, "Contract")
+            _text(contract, "ID", change["agreement_id"])
+            _text(contract, "ContractType", change["kind"])
+            _text(_part(contract, "ValidityPeriod"), "StartDate", change["effective_date"])
         _seller(_part(_part(root, "SellerSupplierParty"), "Party"), brand.company)
         self._buyer(_part(_part(root, "BuyerCustomerParty"), "Party"))
         _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")
@@ -85,8 +101,44 @@ class _Writer:
         self._totals(_part(root, "QuotedMonetaryTotal"))
         for number, line in enumerate(in_printed_order(self.products, self.asked, self.chosen["lines"]), 1):
             self._line(_part(root, "QuotationLine"), number, line)
-        Xml.indent(root)
-        return Xml.tostring(root, encoding="unicode", xml_declaration=True).replace("'", '"', 4) + "\n"
+        return _written(root)
+
+    def write_order(self, brand: Brand, order: Content) -> str:
+        quote, root = self.quote, Xml.Element(f"{{{ORDER}}}Order")
+        _text(root, "UBLVersionID", "2.1")
+        _text(root, "ID", order["number"])
+        _text(root, "SalesOrderID", order["id"])
+        _text(root, "IssueDate", order["accepted_on"])
+        for note in filter(None, (quote["notes"], quote["tax_note"], f"fingerprint {quote['fingerprint']}")):
+            _text(root, "Note", note)
+        _text(root, "DocumentCurrencyCode", self.currency)
+        if self.buyer.get("purchase_order"):
+            _text(root, "CustomerReference", self.buyer["purchase_order"])
+        _text(root, "LineCountNumeric", str(len(self.chosen["lines"])))
+        _text(_part(root, "QuotationDocumentReference"), "ID", f"{quote['id']}-v{quote['version']}")
+        contract = _part(root, "Contract")
+        _text(contract, "ID", order["agreement_id"])
+        _text(contract, "ContractType", order["kind"])
+        _text(_part(contract, "ValidityPeriod"), "StartDate", order["effective_date"])
+        self._buyer(_part(_part(root, "BuyerCustomerParty"), "Party"))
+        _seller(_part(_part(root, "SellerSupplierParty"), "Party"), brand.company)
+        self._due_days(root, order["schedule"])
+        _text(_part(root, "TransactionConditions"), "Description", f"Payment terms: {quote['payment_terms']}")
+        self._taxes(root)
+        self._totals(_part(root, "AnticipatedMonetaryTotal"))
+        for number, line in enumerate(in_printed_order(self.products, self.asked, self.chosen["lines"]), 1):
+            self._line(_part(root, "OrderLine"), number, line, is_order=True)
+        return _written(root)
+
+    def _due_days(self, root: Xml.Element, dues: Iterable[Content]) -> None:
+        amounts: dict[str, Decimal] = {}
+        for due in dues:
+            amounts[due["due_date"]] = amounts.get(due["due_date"], Decimal(0)) + due["amount"]
+        for day, total in sorted(amounts.items()):
+            terms = _part(root, "PaymentTerms")
+            _text(terms, "Note", "Before tax")
+            self._amount(terms, "Amount", total)
+            _text(terms, "InstallmentDueDate", day)
 
     def _buyer(self, party: Xml.Element) -> None:
         _text(_part(party, "PartyIdentification"), "ID", self.buyer["id"])
@@ -119,26 +171,35 @@ class _Writer:
         self._amount(total, "TaxInclusiveAmount", self.chosen["total"])
         self._amount(total, "PayableAmount", self.chosen["total"])
 
-    def _line(self, line: Xml.Element, number: int, priced: Content) -> None:
+    def _line(self, line: Xml.Element, number: int, priced: Content, *, is_order: bool = False) -> None:
         asked = self.asked[priced["number"]]
-        _text(line, "ID", str(number))
+        if not is_order:  # A line of an order has no number of its own, only its item has an id.
+            _text(line, "ID", str(number))
         item = _part(line, "LineItem")
         _text(item, "ID", asked["line_id"])
-        if asked["notes"]:
-            _text(item, "Note", asked["notes"])
-        if "usage" in asked:  # UBL has no rate card; the whole of it is in the JSON.
-            _text(item, "Note", asked["usage"]["in_figures"])
+        change = asked.get("change")
+        # UBL has no rate card; the whole of it is in the JSON.
+        usage = asked["usage"]["in_figures"] if "usage" in asked else None
+        for note in filter(None, (asked["notes"], usage, _moved(change) if change else None)):
+            _text(item, "Note", note)
         # The quantity of a ramp differs by step, so it is written as one unit at the full price.
         is_ramp = "ramp" in asked
         product = self.products.get(asked["product_id"], {})
         unit = EACH if is_ramp else UNIT_CODES.get(product.get("unit") or "", EACH)
-        _text(item, "Quantity", "1" if is_ramp else f"{Decimal(priced['quantity']):f}", unitCode=unit)
-        self._amount(item, "LineExtensionAmount", priced["line_total"])
+        # A line that ends sells nothing any more: all that is left of it is its credit.
+        quantity = change["quantity_after"] if change else 1 if is_ramp else priced["quantity"]
+        _text(item, "Quantity", f"{Decimal(quantity):f}", unitCode=unit)
+        self._amount(item, "LineExtensionAmount", priced.get("difference", priced["line_total"]))
         if priced["discount_amount"]:
             allowance = _part(item, "AllowanceCharge")
             _text(allowance, "ChargeIndicator", "false")
             self._amount(allowance, "Amount", priced["discount_amount"])
             self._amount(allowance, "BaseAmount", priced["subtotal"])
+        if priced.get("credit"):
+            allowance = _part(item, "AllowanceCharge")
+            _text(allowance, "ChargeIndicator", "false")
+            _text(allowance, "AllowanceChargeReason", CREDIT_REASON)
+            self._amount(allowance, "Amount", priced["credit"])
         price = _part(item, "Price")
         unit_price = Decimal(priced["subtotal"] if is_ramp else priced["unit_price"])
         _text(price, "PriceAmount", f"{unit_price:f}", currencyID=self.currency)
@@ -164,6 +225,16 @@ class _Writer:
     def _amount(self, parent: Xml.Element, name: str, amount: Decimal | int) -> None:
         digits = minor_digits(self.currency)
         _text(parent, name, f"{Decimal(amount):.{digits}f}", currencyID=self.currency)
+
+
+def _written(root: Xml.Element) -> str:
+    Xml.indent(root)
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True).replace("'", '"', 4) + "\n"
+
+
+def _moved(change: Content) -> str:
+    before, after = (f"{Decimal(change[name]):f}" for name in ("quantity_before", "quantity_after"))
+    return f"{change['action']}: {before} before, {after} after"
 
 
 def _tax_category(

@@ -16,7 +16,7 @@ from cpq.app import App, Call
 from cpq.app.access import LOCAL_AGENT
 from cpq.base.settings import read_settings, shipped
 from cpq.services.documents import worker_pool
-from cpq.services.documents.design import TEMPLATES
+from cpq.services.documents.design import EVERY_TEMPLATE
 from cpq.storage.schema.tables import account
 from tests.support import engine, papers
 from tests.support.approvals import ask, decide, person, priced_quote
@@ -54,7 +54,7 @@ def test_q35_other_templates_and_locales_are_named(sqlite_tools: Tools):
     before = engine.row_counts(sqlite_tools.app)
     error = sqlite_tools.error("quote_pdf", quote_id=quote_id, template="standart")
     assert error["code"] == "VALIDATION_ERROR"
-    assert error["details"]["allowed"] == list(TEMPLATES)
+    assert error["details"]["allowed"] == list(EVERY_TEMPLATE)
     assert error["details"]["nearest"] == ["standard"]
     error = sqlite_tools.error("quote_pdf", quote_id=quote_id, locale="tlh")
     assert error["details"] | {"hint": ""} == {
