@@ -31,6 +31,8 @@ COMMANDS = {
     "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.search:search_", "Search equipment and past quotes by words and meaning."),
     "quote": ("cpq.cli.quote:quote", "Do a deal: create, price, request, send, accept; prove prices, verify PDFs."),
+    "order": ("cpq.cli.order:order", "Show and export orders: what customers accepted, and when it is billed."),
+    "agreements": ("cpq.cli.agreements:agreements_", "Show what customers own and which renewals are due; prove it."),
     "policy": (
         "cpq.cli.policy:policy",
         "Check, test, show, compare and adopt policies; try a change on stored quotes.",

@@ -18,7 +18,7 @@ from cpq.base.text import canonical_json
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_pairs, show_table
-from cpq.services import events, quotes
+from cpq.services import agreements, events, quotes
 from cpq.services.events import delivery as event_delivery
 from cpq.services.events.claims import Status
 
@@ -125,7 +125,7 @@ def replay(options: Options, event_id: str) -> None:
 @json_option
 @pass_options
 def deliver(options: Options) -> int:
-    """Publish events for expired quotes, and deliver all due events. Exit code 1 when a delivery failed.
+    """Publish events for expired quotes and due renewals, and deliver all due events. Exit code 1 when one failed.
 
     A server does this continuously when CPQ_WEBHOOKS is set; use the command where no server runs.
 
@@ -138,9 +138,10 @@ def deliver(options: Options) -> int:
             hint = "Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET."
             raise CpqError(Code.CONFLICT, "No webhook is configured.", hint=hint)
         expired = quotes.sweep(app) + quotes.sweep_drafts(app)
+        renewals = agreements.sweep(app)
         attempts = event_delivery.deliver_due(app)
     if options.as_json:
-        show_json({"expired": expired, "attempts": [asdict(attempt) for attempt in attempts]})
+        show_json({"expired": expired, "renewals_due": renewals, "attempts": [asdict(attempt) for attempt in attempts]})
     elif attempts:
         columns = ("event_id", "webhook", "attempt", "status", "answer")
         rows = [(made.event_id, made.webhook, made.number, made.status, made.answer) for made in attempts]

@@ -24,7 +24,7 @@ from cpq.services.documents import exporter as quote_files
     "--format", "form", type=click.Choice(quote_files.FORMATS), help="Default: by the ending of FILE, else pdf."
 )
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout.")
-@click.option("--template", type=click.Choice(documents.TEMPLATES), default="standard", show_default=True)
+@click.option("--template", type=click.Choice(documents.EVERY_TEMPLATE), default="standard", show_default=True)
 @click.option("--locale", help="Language, or language and country: de, fr_CA. Default: the account's.")
 @click.option("--version", type=click.IntRange(1, 10**9), help="Default: the current one.")
 @pass_options

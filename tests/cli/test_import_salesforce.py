@@ -69,7 +69,7 @@ def test_a_person_reads_what_became_of_the_rows_and_a_dry_run_stores_nothing(hom
     assert ran.code == 0, ran.err
     lines = [line.split(maxsplit=4) for line in ran.out.splitlines()]
     assert ["RateCard.csv", "2", "0", "0", "2"] in lines
-    assert re.search(r"no counterpart +RateCard.csv +2 +2-3 +usage is not sold yet", ran.out)
+    assert re.search(r"no counterpart +RateCard.csv +2 +2-3 +rate cards are not imported yet", ran.out)
     assert re.search(r"\d+ rows accounted for: \d+ taken, \d+ translated, 2 no counterpart\.", ran.out)
     assert ran.out.endswith("A dry run: nothing was stored.\n")
     assert query(home, STATE) == before

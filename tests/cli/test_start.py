@@ -38,12 +38,12 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (500, {"sqlalchemy"}),
+    "audit show": (512, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
-    "approvals list": (512, {"sqlalchemy"}),
+    "approvals list": (525, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
-    "console link --user dana": (440, {"sqlalchemy"}),
+    "console link --user dana": (446, {"sqlalchemy"}),
     "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
     "export catalog": (500, {"sqlalchemy", "pydantic"}),
     "search find pump": (645, {"sqlalchemy", "numpy", "rich"}),
