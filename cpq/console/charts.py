@@ -111,17 +111,19 @@ def waterfall(stages: Sequence[WaterfallStage], frame: Frame) -> Waterfall:
         change = Decimal(stage["amount"])
         level = change if stage["is_level"] else level + change
         levels.append(level)
-    highest = max(levels) or Decimal(1)
+    lowest = min(levels)  # Below zero where a change of an agreement gives money back.
+    highest = (max(levels) - lowest) or Decimal(1)
     room = frame.width - frame.left - frame.right
     marks, level = [], Decimal(0)
     for place, stage in enumerate(stages):
         change = Decimal(stage["amount"])
         before, level = (Decimal(0), change) if stage["is_level"] else (level, level + change)
-        left, right = sorted((_scaled(before, highest, room), _scaled(level, highest, room)))
+        start, stop = (_scaled(one - lowest, highest, room) for one in (before, level))
+        left, right = sorted((start, stop))
         kind = "level" if stage["is_level"] else "up" if change > 0 else "down"
         top = place * frame.row
         where = (frame.left + left, max(2, right - left), top + frame.bar, top + frame.words)
-        marks.append(Mark(stage["stage"], kind, change, *where, frame.left + _scaled(level, highest, room)))
+        marks.append(Mark(stage["stage"], kind, change, *where, frame.left + stop))
     return Waterfall(frame, marks, len(stages) * frame.row)
 
 

@@ -13,7 +13,7 @@ from cpq.console import charts
 from cpq.console.formats import money, number, percent, span_of_minutes, words
 from cpq.console.visit import Visit
 from cpq.domain.quotes.lifecycle import QuoteStatus
-from cpq.services import approvals
+from cpq.services import agreements, approvals
 from cpq.services.reports.figures import PERIODS, figures
 
 
@@ -22,7 +22,11 @@ def show(visit: Visit) -> Response:
     days = int(text) if text in map(str, PERIODS) else 90
 
     def work(tx: Tx) -> Answer:
-        return {**figures(tx, days=days), "waiting": approvals.pending(tx, role=None, limit=1)["total"]}
+        return {
+            **figures(tx, days=days),
+            "waiting": approvals.pending(tx, role=None, limit=1)["total"],
+            "renewals": agreements.by_month(tx),
+        }
 
     answer = visit.read("figures", work, days=days)
     currency = answer["currency"]
@@ -36,6 +40,7 @@ def show(visit: Visit) -> Response:
     ]
     discounts = [(_reach(one), Decimal(one["count"]), f"{one['count']:,}") for one in answer["discounts"]]
     outcomes = [(f"{one['since']:%d %b}", one) for one in answer["outcomes"]]
+    renewals = [(f"{one['month']:%b %Y}", Decimal(one["count"]), _worth(one)) for one in answer["renewals"]]
     return visit.page(
         "figures.html",
         **answer,
@@ -44,8 +49,15 @@ def show(visit: Visit) -> Response:
         turnaround_bars=[charts.bars(turnaround, frame) for frame in charts.FRAMES],
         discount_bars=[charts.bars(discounts, frame) for frame in charts.FRAMES],
         outcome_columns=[charts.columns(outcomes, frame) for frame in charts.FRAMES],
+        renewal_bars=[charts.bars(renewals, frame) for frame in charts.FRAMES],
         tiles=_tiles(answer),
     )
+
+
+def _worth(one: Any) -> str:
+    """How many agreements end, and their recurring revenue of a year in each currency."""
+    values = [_whole(value, currency) for currency, value in sorted(one["arr"].items())]
+    return " · ".join([f"{one['count']:,}", *values])
 
 
 def _whole(value: Decimal | int, currency: str) -> str:

@@ -21,7 +21,7 @@ from cpq.console.visit import Visit, quote_address
 from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, HoldState, RequestStatus
 from cpq.domain.policy.overview import units
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
-from cpq.services import approvals, quotes
+from cpq.services import agreements, approvals, quotes
 from cpq.services.quotes.listed_quotes import ListState
 
 DocumentBytes = Callable[[Call, str, int], bytes | None]
@@ -166,6 +166,7 @@ def page(
         own_roles = [role for role in tx.policies.roles.known if role in tx.roles]
         return {
             "review": review,
+            "change": agreements.change_of(tx, quote_id, review["quote"]["version"]),
             "openings": openings,
             "withdrawable": approvals.withdrawable(tx, quote_id) if may_withdraw else [],
             "chain": approvals.chain_of(tx, quote_id, review["quote"]["version"]),

@@ -17,6 +17,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.console import (
     account,
     accounts,
+    agreement,
     audit,
     customer_link,
     deal_step,
@@ -101,6 +102,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/decisions/{held_id}/undo", visited(site, decision.undo), methods=["POST"]),
         Route("/accounts", visited(site, accounts.show)),
         Route("/accounts/{account_id}", visited(site, account.show)),
+        *_agreement(site),
         Route("/time-zone", visited(site, time_zone.show)),
         Route("/time-zone", visited(site, time_zone.choose), methods=["POST"]),
         *_reports(site),
@@ -122,6 +124,15 @@ def _public(site: Site, document: DocumentBytes | None) -> list[Route]:
         Route("/accept/{code}", open_to_all(site, page.show)),
         Route("/accept/{code}", open_to_all(site, page.take), methods=["POST"]),
         Route("/accept/{code}/document", open_to_all(site, page.document)),
+    ]
+
+
+def _agreement(site: Site) -> list[Route]:
+    """The page of an agreement and its forms."""
+    return [
+        Route("/agreements/{agreement_id}", visited(site, agreement.show)),
+        Route("/agreements/{agreement_id}/amend", visited(site, agreement.amend), methods=["POST"]),
+        Route("/agreements/{agreement_id}/renew", visited(site, agreement.renew), methods=["POST"]),
     ]
 
 

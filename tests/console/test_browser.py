@@ -403,6 +403,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
         paths = ["queue?scope=all", "queue?q=nothing", "quotes", f"quotes/{quote_id}", "accounts"]
         paths += [
             "accounts/acct_acme_001",
+            f"agreements/{owned_agreement(console)}",
             "policies",
             "time-zone",
             f"quotes/{quote_id}/audit",
@@ -526,6 +527,11 @@ def changed_quote(console: Console) -> str:
     """A quote of the sample that has an earlier version and waits for dana."""
     found = console.tools("approval_pending", limit=100)["items"]
     return str(next(item["quote_id"] for item in found if item["version"] == 2))
+
+
+def owned_agreement(console: Console) -> str:
+    """An agreement of the sample."""
+    return str(console.tools("agreement_list", limit=1)["items"][0]["id"])
 
 
 def assert_fits(page: Page) -> None:

@@ -150,7 +150,7 @@ def test_an_agents_token_opens_no_page(console: Console):
     quote_id = priced_quote(console.tools)
     answer = ask(console.tools, quote_id)
     paths = [*PAGES, f"quotes/{quote_id}", f"quotes/{quote_id}/audit", "quotes/new", "decisions/HD-1", "queue/next"]
-    paths += ["searches"]
+    paths += ["searches", "agreements/A-1"]
     paths += [f"quotes/{quote_id}/{part}" for part in ("decide", "terms", "lines/new", "steps/send")]
     for secret in secrets:
         visitor = console.visitor()

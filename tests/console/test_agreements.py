@@ -1,0 +1,73 @@
+"""What an account owns, on its page and on that of its agreement; amend and renew by form (A-10 to A-13)."""
+
+import re
+
+import pytest
+
+from tests.support.approvals import person
+from tests.support.console import Console, form_token
+from tests.support.quotes import sent_quote
+
+PAGE = "/console/accounts/acct_acme_001"
+
+
+@pytest.fixture
+def sold(console: Console) -> str:
+    seller = person(console.app, "rita", "sales_rep")
+    return str(seller("quote_accept", quote_id=sent_quote(seller), expected_version=1)["agreement_id"])
+
+
+def test_a10_the_page_of_an_account_shows_what_it_owns(console: Console, sold: str):
+    dana = console.signed_in("dana", "sales_manager")
+    page = dana.get(PAGE).text
+    assert "Owns today" in page
+    assert f"/console/agreements/{sold}" in page
+    assert "1,500.00" in page
+    assert 'class="chart timeline broad"' in page
+    assert "SO-20" in page
+
+
+def test_a10_the_page_of_an_agreement_shows_any_day(console: Console, sold: str):
+    dana = console.signed_in("dana", "sales_manager")
+    assert "Owned on" in dana.get(f"/console/agreements/{sold}").text
+    assert "Nothing of this agreement is owned" in dana.get(f"/console/agreements/{sold}?as_of=2099-01-01").text
+    assert dana.get("/console/agreements/A-none").status_code == 404
+
+
+def test_a12_a_form_makes_the_draft_and_its_page_shows_the_difference_first(console: Console, sold: str):
+    rita = console.signed_in("rita", "sales_rep")
+    address = f"/console/agreements/{sold}"
+    page = rita.get(address).text
+    line = re.search(r'<option value="(O-[^"]+)"', page)
+    day = re.search(r'name="effective_date" type="date" value="([^"]+)"', page)
+    assert line, page
+    assert day, page
+    form = {"form_token": form_token(page), "line_id": line[1], "effective_date": day[1], "quantity": "200"}
+    answer = rita.post(f"{address}/amend", data=form)
+    assert answer.status_code == 303, answer.text
+    shown = rita.get(answer.headers["location"]).text
+    assert "What it changes" in shown
+    assert shown.index("What it changes") < shown.index("approval</h2>")
+    refused = rita.post(f"{address}/amend", data={**form, "quantity": "150"})
+    assert (refused.status_code, "Nothing would change" in refused.text) == (409, True)
+    missing = rita.post(f"{address}/amend", data={**form, "line_id": "", "effective_date": ""})
+    assert (missing.status_code, "Choose a line." in missing.text) == (400, True)
+
+
+def test_a13_a_form_makes_a_renewal(console: Console, sold: str):
+    rita = console.signed_in("rita", "sales_rep")
+    address = f"/console/agreements/{sold}"
+    token = form_token(rita.get(address).text)
+    answer = rita.post(f"{address}/renew", data={"form_token": token, "term_months": "24", "price": "same"})
+    assert answer.status_code == 303, answer.text
+    assert "Renewal of agreement" in rita.get(answer.headers["location"]).text
+    wrong = rita.post(f"{address}/renew", data={"form_token": token, "price": "free"})
+    assert (wrong.status_code, "Choose one of the prices." in wrong.text) == (400, True)
+
+
+@pytest.mark.usefixtures("sold")
+def test_a17_the_figures_show_what_ends_in_each_month(console: Console):
+    console.app.effects.advance(days=40)  # type: ignore[attr-defined] # A clock that tests move.
+    page = console.signed_in("dana", "sales_manager").get("/console/figures").text
+    assert "Agreements that end, by month" in page
+    assert "1 · 1,500 USD" in page
