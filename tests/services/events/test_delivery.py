@@ -17,6 +17,7 @@ from cpq.base.settings import Settings
 from cpq.services import events, quotes
 from cpq.services.events import EventName, claims, delivery, http_post, signing
 from cpq.services.events.claims import CLAIM_SECONDS, Status
+from cpq.services.quotes import expiry
 from cpq.storage.schema.tables import event, event_delivery, quote
 from tests.support import engine
 from tests.support.engine import Tools, open_app
@@ -386,7 +387,7 @@ def test_a_sweep_changes_nothing_that_a_caller_can_see(tools: Tools, clock: engi
     before = {quote_id: tools("quote_get", quote_id=quote_id) for quote_id in (left, swept)}
     with tools.app.database.writing(tools.app.effects.monotonic() + 30) as connection:
         connection.execute(sa.update(quote).where(quote.c.id == left).values(status="draft"))
-    tools.app.write(tools.app.new_call(ENGINE), command, quotes.expiry.expire)
+    tools.app.write(tools.app.new_call(ENGINE), command, expiry.expire)
     with tools.app.database.writing(tools.app.effects.monotonic() + 30) as connection:
         connection.execute(sa.update(quote).where(quote.c.id == left).values(status="sent"))
     assert {quote_id: tools("quote_get", quote_id=quote_id) for quote_id in before} == before
@@ -423,7 +424,7 @@ def test_a_version_expires_once_even_when_its_revision_is_dropped(tools: Tools, 
 
 
 def test_a_sweep_of_many_goes_in_parts(tools: Tools, clock: engine.StillEffects, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(quotes.expiry, "SWEEP_MAX", 2)
+    monkeypatch.setattr(expiry, "SWEEP_MAX", 2)
     made = {sent_quote(tools) for _ in range(5)}
     clock.advance(days=40)
     assert quotes.sweep(tools.app) == 5
