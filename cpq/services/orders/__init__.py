@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING
 from cpq.base.late_modules import export_late
 
 if TYPE_CHECKING:
-    from cpq.services.orders.order_record import Signature, record_order, record_past_order
+    from cpq.services.orders.order_record import Signature, record_order, record_past_order, require_base
     from cpq.services.orders.repository import load_agreement, orders_of, waiting, waiting_note
 
 export_late(__name__, __file__)
 
-__all__ = ["Signature", "load_agreement", "orders_of", "record_order", "record_past_order", "waiting", "waiting_note"]
+__all__ = [
+    "Signature",
+    "load_agreement",
+    "orders_of",
+    "record_order",
+    "record_past_order",
+    "require_base",
+    "waiting",
+    "waiting_note",
+]

@@ -13,7 +13,7 @@ from cpq.domain.agreements.agreement import Agreement
 from cpq.domain.agreements.order import Order
 from cpq.services import events
 from cpq.services.events import EventName
-from cpq.services.orders.views import line_view, schedule_view
+from cpq.services.orders.views import header, line_view, schedule_view
 
 BODY_BYTES_MAX = 60_000
 """An order with more lines than fit is read with order_get; the event says how many there are."""
@@ -39,23 +39,11 @@ def publish(tx: Tx, order: Order, agreements: Iterable[Agreement]) -> None:
 
 
 def _order_body(order: Order) -> dict[str, Any]:
+    shown = dict(header(order))
     body = {
-        "order_id": order.id,
-        "number": order.number,
-        "kind": order.kind.value,
-        "account_id": order.account_id,
-        "agreement_id": order.agreement_id,
-        "quote_id": order.quote_id,
-        "quote_number": order.quote_number,
-        "version": order.quote_version,
-        "currency": order.currency,
-        "effective_date": order.effective,
-        "net": amount(order.net),
-        "tax_total": amount(order.tax_total),
-        "total": amount(order.total),
+        "order_id": shown.pop("id"),
+        **shown,
         "fingerprint": order.fingerprint,
-        "accepted_at": order.accepted_at,
-        "accepted_by": order.accepted_by,
         "evidence": order.evidence,
         "line_count": len(order.lines),
     }

@@ -86,14 +86,22 @@ def _moved(agreement: Agreement, order: Order) -> Agreement:
 
 def _locked(tx: Tx, change: AgreementChange) -> dict[str, Agreement]:
     """The agreements as the quote knew them; CONFLICT with the call that makes it again when one has moved."""
-    found = repository.lock(tx, change.bases)
-    moved = {id_: found.get(id_) for id_, sequence in change.bases.items() if found.get(id_) != sequence}
-    if moved:
-        raise has_moved(tx, change, moved)
+    _require_same(tx, change, repository.lock(tx, change.bases))
     return {id_: repository.load_agreement(tx, id_) for id_ in change.bases}
 
 
-def has_moved(tx: Tx, change: AgreementChange, moved: dict[str, int | None]) -> CpqError:
+def require_base(tx: Tx, change: AgreementChange) -> None:
+    """CONFLICT with the call that makes the quote again, once an agreement that it changes has moved."""
+    _require_same(tx, change, repository.sequences(tx, change.bases))
+
+
+def _require_same(tx: Tx, change: AgreementChange, found: dict[str, int]) -> None:
+    moved = {id_: found.get(id_) for id_, sequence in change.bases.items() if found.get(id_) != sequence}
+    if moved:
+        raise _has_moved(tx, change, moved)
+
+
+def _has_moved(tx: Tx, change: AgreementChange, moved: dict[str, int | None]) -> CpqError:
     """What happened to the agreement since the quote was made, and the call that makes the same change again."""
     id_, sequence = next(iter(moved.items()))
     since = [order for order in repository.orders_of(tx, id_) if order.sequence > change.bases[id_]]

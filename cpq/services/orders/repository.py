@@ -98,11 +98,20 @@ def state_hash(agreement: Agreement) -> str:
     return digest([canonical_json(lines)])
 
 
+def sequences(tx: Tx, agreement_ids: Iterable[str]) -> dict[str, int]:
+    """The number of orders that each agreement has."""
+    return dict(tx.connection.execute(_sequences(tx, agreement_ids)).all())
+
+
 def lock(tx: Tx, agreement_ids: Iterable[str]) -> dict[str, int]:
     """Let one order at a time change these agreements; returns the number of orders that each has."""
+    in_order = _sequences(tx, agreement_ids).order_by(tables.agreement.c.id)
+    return dict(tx.connection.execute(in_order.with_for_update()).all())
+
+
+def _sequences(tx: Tx, agreement_ids: Iterable[str]) -> sa.Select[*tuple[str, int]]:
     agreements = tables.agreement.c
-    query = sa.select(agreements.id, agreements.sequence).where(tx.own_among(agreements.id, sorted(agreement_ids)))
-    return dict(tx.connection.execute(query.order_by(agreements.id).with_for_update()).all())
+    return sa.select(agreements.id, agreements.sequence).where(tx.own_among(agreements.id, sorted(agreement_ids)))
 
 
 def load_agreement(tx: Tx, agreement_id: str) -> Agreement:

@@ -8,36 +8,14 @@ from functools import partial
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
-from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.agreements.kept_prices import with_kept_prices
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing.request import Product, Request
-from cpq.domain.quotes.draft import AgreementChange, Draft
+from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.special_terms import CUSTOM
+from cpq.services import orders
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.storage.schema import tables
-
-
-def require_base(tx: Tx, change: AgreementChange) -> None:
-    """CONFLICT with the call that makes the quote again, once an agreement it changes has moved."""
-    agreements = tables.agreement.c
-    query = sa.select(agreements.id, agreements.sequence).where(tx.own_among(agreements.id, list(change.bases)))
-    found = dict(tx.connection.execute(query).all())
-    moved = [id_ for id_, sequence in change.bases.items() if found.get(id_) != sequence]
-    if not moved:
-        return
-    tool = {"amendment": "agreement_amend", "renewal": "agreement_renew"}.get(change.kind, "agreement_cancel")
-    raise CpqError(
-        Code.CONFLICT,
-        f"Agreement {moved[0]} has changed since this {change.kind} was made: it has {found.get(moved[0])} orders now,"
-        f" and the {change.kind} is from its {change.bases[moved[0]]}. Nothing was changed.",
-        field="/quote_id",
-        agreement_id=moved[0],
-        sequence=found.get(moved[0]),
-        expected_sequence=change.bases[moved[0]],
-        hint="The call makes the same change again from what the customer owns now. Then cancel this quote.",
-        next_call=next_call(tool, **change.arguments),
-    )
 
 
 def kept_products(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[str, ProductFacts]:
@@ -74,7 +52,7 @@ def _gone(product_id: str, name: str) -> ProductFacts:
 def with_agreed_prices(tx: Tx, draft: Draft, request: Request, buyer: AccountFacts) -> Request:
     """The request of a quote that changes an agreement as it still is, with the prices that its lines keep."""
     assert draft.agreement is not None
-    require_base(tx, draft.agreement)
+    orders.require_base(tx, draft.agreement)
     return with_kept_prices(draft, request, buyer.price_books[0], partial(_stored_request, tx))
 
 
