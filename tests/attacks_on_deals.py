@@ -112,6 +112,23 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "test_an_agent_that_changes_a_quote_of_a_person_answers_for_its_text",
         ),
     ),
+    "A change of an agreement is no side door": (
+        attack(
+            "a price or discount hidden in a swap, another quantity or another term",
+            "refused: each change takes its own fields",
+            "test_a12_a_price_hidden_in_another_change_is_refused",
+        ),
+        attack(
+            "a thousand more of an item of no catalogue, approved for one",
+            "the deal desk is asked again",
+            "test_a15_more_of_an_item_of_no_catalogue_goes_to_the_deal_desk_again",
+        ),
+        attack(
+            "more at a price that is kept, after our cost has risen",
+            "the margin is by the cost of today",
+            "test_a15_the_margin_of_a_change_is_by_what_it_costs_us_today",
+        ),
+    ),
     "A price is true when it goes out": (
         attack(
             "a draft sent after the catalogue changed",

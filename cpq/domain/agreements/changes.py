@@ -30,6 +30,20 @@ class Action(StrEnum):
     CHANGE_PRICE = "change_price"
 
 
+_TAKES = {
+    Action.SET_QUANTITY: frozenset({"quantity"}),
+    Action.ADD_LINE: frozenset(
+        {"product_id", "quantity", "attributes", "selling_model", "end_date"}
+        | {"unit_price", "price_reason", "discount_pct"}
+    ),
+    Action.REMOVE_LINE: frozenset[str](),
+    Action.SWAP_PRODUCT: frozenset({"product_id", "quantity", "attributes", "selling_model"}),
+    Action.CHANGE_TERM: frozenset({"end_date"}),
+    Action.CHANGE_PRICE: frozenset({"unit_price", "price_reason", "discount_pct"}),
+}
+"""The fields that each action takes besides the line; a new line has none."""
+
+
 class RenewalPrice(StrEnum):
     """The price of a renewal: the last one, today's list price, or today's price for the account."""
 
@@ -77,6 +91,7 @@ def amended_lines(agreement: Agreement, effective: date, changes: Sequence[Chang
     lines: list[DraftLine] = []
     for place, change in enumerate(changes):
         at = f"/changes/{place}"
+        _require_fitting(change, at)
         if change.line_id is not None:
             if change.line_id in named:
                 raise bad_field(f"{at}/line_id", f"The line {change.line_id} is changed twice.")
@@ -88,6 +103,18 @@ def amended_lines(agreement: Agreement, effective: date, changes: Sequence[Chang
         if made is not None:
             lines.append(made)
     return lines
+
+
+def _require_fitting(change: Change, at: str) -> None:
+    """Whether every field is one that the action takes, so that none is silently left out."""
+    takes = _TAKES[change.action] | (set() if change.action is Action.ADD_LINE else {"line_id"})
+    if other := [name for name in change.given if name not in ("action", *takes)]:
+        raise bad_field(
+            f"{at}/{other[0]}",
+            f"{change.action} takes no {other[0]}; it takes {', '.join(sorted(takes))}.",
+            hint="Leave it out. What it is to change is a change of its own, in another amendment after this one.",
+            allowed=sorted(takes),
+        )
 
 
 def cancelled_lines(agreement: Agreement, effective: date, line_ids: Sequence[str] | None) -> list[DraftLine]:
@@ -205,7 +232,7 @@ def _changed(agreement: Agreement, effective: date, change: Change, number: int,
     if change.action is Action.REMOVE_LINE:
         return _removed(agreement, line, held, effective, number)
     before = held[0]
-    sold, end = _after(before, held[-1].end, change, at)
+    sold, end = _after(before, held[-1].end, change, max(effective, before.start), at)
     _require_boundary(before, effective)
     if sold == before.sold and end == before.end and len(held) == 1:
         return None
@@ -213,7 +240,7 @@ def _changed(agreement: Agreement, effective: date, change: Change, number: int,
     return _draft_line(agreement, line, held, sold, start, end, number, change)
 
 
-def _after(before: Phase, end: date | None, change: Change, at: str) -> tuple[Sold, date | None]:
+def _after(before: Phase, end: date | None, change: Change, effective: date, at: str) -> tuple[Sold, date | None]:
     """What the line sells after a change, and the first day after its end."""
     sold = before.sold
     match change.action:
@@ -237,6 +264,9 @@ def _after(before: Phase, end: date | None, change: Change, at: str) -> tuple[So
             if change.end_date is None or before.calendar is None or before.end is None:
                 message = "change_term needs end_date, and a line with an end."
                 raise bad_field(f"{at}/end_date", message)
+            if change.end_date < effective:
+                message = "The line would end before the change; remove_line ends it on the day of the change."
+                raise bad_field(f"{at}/end_date", message, minimum=effective.isoformat())
             return sold, change.end_date + timedelta(days=1)
         case _:
             if change.unit_price is None and change.discount_pct is None:

@@ -38,7 +38,7 @@ def with_kept_prices(draft: Draft, request: Request, price_book: str, stored: St
 
     Each such line has prices of its own, so that what one line costs never depends on which others change with it.
     """
-    sold = _Sold(stored, price_book)
+    sold = _Sold(stored, price_book, request)
     lines, products = [], dict(request.products)
     for line, asked in zip(request.lines, draft.lines, strict=True):
         if asked.agreed is None:
@@ -110,7 +110,8 @@ def _share(frozen: Line, request: Request, term: LineTerm) -> Fraction:
 class _Sold:
     """The requests of the quotes that sold the lines, each read once."""
 
-    def __init__(self, stored: StoredRequest, price_book: str) -> None:
+    def __init__(self, stored: StoredRequest, price_book: str, today: Request) -> None:
+        self._today, self._prices_today = today, PriceSelection(today)
         self._stored = stored
         self._price_book = price_book
         self._requests: dict[tuple[str, int], Request] = {}
@@ -141,12 +142,12 @@ class _Sold:
         selection = self._selections[basis[:2]]
         parts = {
             f"{part.product_id}@{key}": Product(
-                self._won(selection, part.product_id, line.part_models.get(part.product_id, ""))
+                self._won(selection, part.product_id, part.product_id, line.part_models.get(part.product_id, ""))
             )
             for part in product.components
         }
         own = Product(
-            self._won(selection, line.price_key, line.selling_model),
+            self._won(selection, line.price_key, line.product_id, line.selling_model),
             tuple(Component(f"{part.product_id}@{key}", part.quantity) for part in product.components),
             product.bundle_discount,
         )
@@ -156,13 +157,25 @@ class _Sold:
         self.request(basis)
         return self._lines[basis[:2]][str(basis[2])]
 
-    def _won(self, selection: PriceSelection, key: str, selling_model: str) -> tuple[PriceRow, ...]:
+    def _won(self, selection: PriceSelection, key: str, product_id: str, selling_model: str) -> tuple[PriceRow, ...]:
         chosen = selection.of(key, selling_model)
         rows = [row for row in (chosen.listed, chosen.contracted) if row is not None]
         return tuple(
-            row._replace(valid_from=None, valid_to=None, price_book_id=self._price_book if row.price_book_id else None)
+            row._replace(
+                valid_from=None,
+                valid_to=None,
+                price_book_id=self._price_book if row.price_book_id else None,
+                cost=self._cost_today(product_id.partition("@")[0], row),
+            )
             for row in rows
         )
+
+    def _cost_today(self, product_id: str, row: PriceRow) -> int | None:
+        """The price is kept, our cost is not; of what is not sold like that any more it is that of then."""
+        if product_id not in self._today.products:
+            return row.cost
+        found = self._prices_today.of(product_id, row.selling_model).charged
+        return row.cost if found is None or found.billing_period != row.billing_period else found.cost
 
 
 def yearly_of(request: Request, priced: PricedQuote) -> Fraction:

@@ -48,6 +48,7 @@ def _totals(request: Request, minor: int) -> tuple[int, Callable[[int], int]]:
     minor_unit = MinorUnit(request.currency, request.rounding)
     prices = customer_prices(request)
     before = [(price.net, price.regular, price.list_amount, price.steps) for price in prices]
+    credit = sum([line.credit for line in request.lines])
     known: dict[int, int] = {}
 
     def total_less(steps: int) -> int:
@@ -57,7 +58,7 @@ def _totals(request: Request, minor: int) -> tuple[int, Callable[[int], int]]:
             for price, share in zip(prices, shares, strict=True):
                 price.net -= share
             groups = tax_lines(prices, asked, minor_unit)
-            known[steps] = sum([price.net for price in prices]) + sum([group.tax for group in groups])
+            known[steps] = sum([price.net for price in prices]) - credit + sum([group.tax for group in groups])
             # Taking an included tax out changes the line.
             for price, was in zip(prices, before, strict=True):
                 price.net, price.regular, price.list_amount, price.steps = was

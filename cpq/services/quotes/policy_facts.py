@@ -26,6 +26,7 @@ from cpq.domain.pricing.margin import margin
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.special_terms import CUSTOM
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
 
@@ -90,7 +91,7 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
         "billing_period": period,
         "attributes": _attributes(line.attributes, product, parts),
         "parts": parts,
-        "is_custom": line.special is not None and line.special.custom is not None,
+        "is_custom": line.custom is not None or (line.product_id.startswith(f"{CUSTOM}:") and not _is_end(line)),
     }
 
 
