@@ -80,7 +80,7 @@ class Facade(MCPServer[None]):
             instructions=prompts.instructions({tool.name for tool in tools}),
             log_level=app.settings.log_level,
             cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="public")},
-            middleware=[_tolerate_arguments, self._limit_methods],
+            middleware=[_tolerate_arguments, self._limit_methods, self._list_once],
             subscriptions=False,  # Nothing is published yet.
         )
         self.app = app
@@ -89,6 +89,8 @@ class Facade(MCPServer[None]):
         self.places, self._jobs = _shares(app.settings)
         self._refusals = RefusalPause()
         self._described = [_describe(tool) for tool in tools]
+        self._lists: dict[str, Any] = {}
+        """The answer to `tools/list` by the version of the protocol."""
         self._limiter: anyio.CapacityLimiter | None = None
         if "catalog_get" in self.registry.tools:
             self._add_product_resource()
@@ -152,6 +154,15 @@ class Facade(MCPServer[None]):
                 await self._refusals.wait(_caller(self._principal()))
                 raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error
         return await call_next(ctx)
+
+    async def _list_once(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        """Shape and check the list of tools once: it is the same for all callers, and most of what a list costs."""
+        is_whole = ctx.method == "tools/list" and {*(ctx.params or {})} <= {"_meta"}
+        if not is_whole or ctx.session.client_params is None:  # Before the handshake, the SDK refuses it.
+            return await call_next(ctx)
+        if ctx.protocol_version not in self._lists:
+            self._lists[ctx.protocol_version] = await call_next(ctx)
+        return self._lists[ctx.protocol_version]
 
     async def _answer(self, name: str, arguments: Mapping[str, Any], context: Context[None, Any] | None) -> Reply:
         """Run the call in a worker thread, under the time limit; cancel it when it is late or the client has left."""

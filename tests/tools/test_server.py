@@ -724,6 +724,23 @@ async def test_lists_have_a_smaller_limit_and_leave_calls_alone(sqlite_app: App,
         assert not (await client.call_tool("catalog_search", {"query": "air"})).is_error
 
 
+async def test_the_list_of_tools_is_made_once_for_all_callers(sqlite_app: App, era: Any):
+    made = []
+
+    class Seen(Facade):
+        async def list_tools(self) -> list[Any]:
+            made.append(era)
+            return await super().list_tools()
+
+    facade, lists = Seen(sqlite_app, list(ALL_TOOLS)), []
+    for _ in range(3):
+        async with Client(facade, mode=era) as client:
+            lists += [await client.session.list_tools() for _ in range(2)]
+    assert len(made) == 1
+    assert {tool.name for tool in lists[0].tools} == {tool.name for tool in ALL_TOOLS}
+    assert all(one == lists[0] for one in lists)
+
+
 async def test_one_caller_cannot_take_all_sessions(store: Settings, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server, "CALLER_SESSIONS_MAX", 2)
     greedy, other = (new_token(store, name, "agent") for name in ("greedy", "other"))
