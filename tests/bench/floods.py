@@ -143,8 +143,9 @@ def many_documents(port: int, secret: str, quote_id: str, started: Callable[[], 
     def ask(number: int) -> None:
         client = Client(port, secret)
         while True:
-            client.call("quote_update", quote_id=quote_id, expected_version=1, notes=f"{number} {time.monotonic()}")
-            client.call("quote_pdf", quote_id=quote_id, locale=locales[number % len(locales)])
+            changed = {"quote_id": quote_id, "expected_version": 1, "notes": f"{number} {time.monotonic()}"}
+            require_flood(client.call("quote_update", **changed))
+            require_flood(client.call("quote_pdf", quote_id=quote_id, locale=locales[number % len(locales)]))
 
     at_once(60, ask, started)
 
@@ -166,7 +167,7 @@ def many_clones(port: int, secret: str, quote_id: str, started: Callable[[], Non
     def ask(_: int) -> None:
         client = Client(port, secret)
         while True:
-            client.call("quote_clone", quote_id=quote_id)
+            require_flood(client.call("quote_clone", quote_id=quote_id))
 
     at_once(10, ask, started)
 
@@ -204,6 +205,14 @@ def slow_bodies(port: int, secret: str, _quote_id: str, started: Callable[[], No
     at_once(150, send, started)
 
 
+def require_flood(answer: dict[str, Any]) -> None:
+    """A flood of calls that the server does not know would be none; calls beyond a share or a limit are refused."""
+    refused = answer.get("refused", "")
+    if refused and not any(code in refused for code in ("RATE_LIMITED", "UNAVAILABLE", "TIMEOUT", "CONFLICT")):
+        print(f"the flood is none: {refused[:300]}", file=sys.stderr)
+        os._exit(1)
+
+
 FLOODS = {
     "999 sessions": many_sessions,
     "60 PDFs at once": many_documents,
@@ -239,6 +248,7 @@ def flooding(flood: Callable[..., None], port: int, secret: str, quote_id: str) 
     try:
         is_started.wait(60)
         yield
+        assert process.is_alive(), "the flood ended by itself"
     finally:
         process.kill()
         process.join()
@@ -251,7 +261,7 @@ def run_flood(flood: Callable[..., None], port: int, secret: str, quote_id: str,
 @contextmanager
 def server(home: Path) -> Iterator[int]:
     """The product's own server on a free port, which this yields."""
-    environment = {**os.environ, "CPQ_HOME": str(home), "MCP_RATE_LIMIT_PER_MINUTE": "600"}
+    environment = {**os.environ, "CPQ_HOME": str(home), "MCP_RATE_LIMIT_PER_MINUTE": "600", "CPQ_TOOLSETS": "all"}
     command = [sys.executable, "-m", "mcp_facade", "--transport", "streamable-http", "--port", "0"]
     with (home / "server.log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
         try:
