@@ -289,3 +289,23 @@ def test_a_store_that_is_not_there_is_told(empty_home: Path, folder: Path, run: 
     ran = run("policy", "simulate", folder)
     assert ran.code == 1
     assert "Run `cpq init`," in ran.err
+
+
+def test_g07_a_simulation_knows_which_lines_are_charged_by_their_use_and_the_margin_of_their_rates(
+    tools: Tools, folder: Path, run: Run
+):
+    calls = {"product_id": "prod_use_api", "quantity": 1}
+    open_, committed, plain = (
+        quote(tools, 0, *lines, term_months=12)[0]
+        for lines in ([calls], [{**calls, "commitment": {"amount": 500}}], [SEATS])
+    )
+    rule = "\n  - id: {}\n    when: any({} for line in lines)\n    then: {{severity: approval_required, role: {}}}\n"
+    with (folder / "approvals.yaml").open("a") as file:
+        file.write(rule.format("use_legal", "line.is_usage", "legal"))
+        file.write(rule.format("low_rate", "line.is_usage and line.margin <= 50", "finance"))
+    changes = simulated(run("policy", "simulate", folder, "--against", "stored", "--json"))
+    assert {id_: [one["policy_id"] for one in change["after"]["violations"]] for id_, change in changes.items()} == {
+        open_: ["low_rate", "use_legal"],
+        committed: ["use_legal"],
+    }
+    assert plain not in changes

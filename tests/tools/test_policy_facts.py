@@ -47,6 +47,12 @@ APPROVALS = """
   - id: long_term_finance
     when: has_term and term_months > 36
     then: {severity: approval_required, role: finance, message: "long"}
+  - id: open_use_legal
+    when: any(line.is_usage and line.net == 0 for line in lines)
+    then: {severity: approval_required, role: legal}
+  - id: low_rate_finance
+    when: any(line.is_usage and line.margin < 45 for line in lines)
+    then: {severity: approval_required, role: finance}
 """
 PRICING = """
   - id: refurbished_is_cheap
@@ -55,6 +61,9 @@ PRICING = """
   - id: never_thirteen
     when: 1 / (line.quantity - 13) > 100
     then: {percentage: -1, base: list}
+  - id: use_is_cheap
+    when: line.is_usage
+    then: {percentage: -10, base: list}
 """
 MANAGER = Principal("maria", "human", frozenset({Role.SALES_MANAGER}))
 
@@ -109,6 +118,19 @@ def test_q24_a_rule_that_cannot_be_evaluated_refuses_the_change_of_a_stored_quot
     error = tools.error("quote_update", quote_id=quote_id, expected_version=1, change_lines=changes)
     assert (error["code"], error["details"]["policy_id"]) == ("POLICY_BLOCKED", "never_thirteen")
     assert tools("quote_get", quote_id=quote_id)["line_items"][0]["quantity"] == 12
+
+
+def test_g07_rules_read_whether_a_line_is_charged_by_its_use_before_and_after_its_price(tools: Tools):
+    """The rate of 10 is lowered to 9, which leaves 5 or 4 beside two costs: 44.4 % and 55.6 %."""
+    metered = {"billing_period": "monthly", "selling_model": "usage", "unit": "hour", "price_book": "list"}
+    for id_, cost in (("prod_meter", "4"), ("prod_dear", "5")):
+        engine.import_dicts(tools.app, "products", engine.product_row(id=id_, attributes={"needs_review": False}))
+        price = {"product_id": id_, "currency": "USD", "unit_price": "10", "cost": cost, **metered}
+        engine.import_dicts(tools.app, "prices", price)
+    assert priced(tools, {"product_id": "prod_plain", "quantity": 1}) == ([], 10)
+    assert priced(tools, {"product_id": "prod_meter", "quantity": 1}, term_months=12) == (["open_use_legal"], 0)
+    line = {"product_id": "prod_dear", "quantity": 1, "commitment": {"quantity": 10}}
+    assert priced(tools, line, term_months=12) == (["hidden"], 12 * 90)
 
 
 def test_q24_a_bundle_is_what_its_components_are(tools: Tools):

@@ -26,6 +26,7 @@ from tests.support.quotes import ACME, assert_adds_up, stored
 
 CALLS = {"product_id": "prod_use_api", "quantity": 1}
 AIR = {"product_id": "prod_use_air", "quantity": 1}
+SMS = {"product_id": "prod_use_sms", "quantity": 1}
 MONITOR = {"product_id": "prod_app_monitor", "quantity": 1}
 ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 
@@ -154,6 +155,25 @@ def test_g07_a_discount_on_rates_needs_approval_also_where_nothing_is_committed(
     )
     if roles:
         assert tools.error("quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("line", "roles"),
+    [
+        (CALLS, []),
+        ({**CALLS, "discount_pct": 20}, ["sales_manager"]),
+        ({**SMS, "discount_pct": 20}, ["sales_manager"]),
+        # The message costs us 5.20 and is sold for 9.
+        ({**SMS, "unit_price": 7.20, "price_reason": "pilot"}, ["sales_manager"]),
+        ({**SMS, "unit_price": 5.70, "price_reason": "pilot"}, ["vp_sales", "finance"]),
+    ],
+)
+def test_g07_rates_that_are_sold_alone_have_a_margin_and_ask_finance_only_below_its_floor(
+    tools: Tools, line: dict[str, Any], roles: list[str]
+):
+    priced = tools("quote_price", quote_id=made(tools, line)["quote_id"])
+    assert (priced["pricing"]["total"], priced["required_roles"]) == (0, roles)
 
 
 def approved(app: App, tools: Tools, *lines: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from decimal import Decimal
 from functools import cache
 
-from cpq.domain.pricing import Request, costs
+from cpq.domain.pricing import Costs, Request, costs
 from cpq.domain.pricing.request import PriceRow, Product
 
 COST_MAX = 10**18
@@ -27,8 +27,8 @@ def coarse(cost: int, percent: Decimal) -> int:
     return points[place] if place < len(points) else cost
 
 
-def coarse_costs(request: Request, percent: Decimal) -> dict[str, int]:
-    """The known costs of the lines, by their ids, made of unit costs on the grid: for a bundle, of those of its parts.
+def coarse_costs(request: Request, percent: Decimal) -> Costs:
+    """The known costs of the lines, made of unit costs on the grid: for a bundle, of those of its parts.
 
     All prices of a product are raised by the factor that brings the first cost of the standard book to its point. Each
     by a factor of its own, the monthly and the yearly price would together reveal more than one of them. A price that

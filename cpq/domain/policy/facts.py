@@ -52,6 +52,7 @@ class LineInputs:
     parts: tuple[Part, ...] = ()
     """The components of a bundle."""
     is_custom: bool = False
+    is_usage: bool = False
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -193,6 +194,9 @@ LINE_FACTS: dict[str, Declaration] = {
     "is_custom": Declaration(
         Kind.BOOLEAN, "whether it is an item of no catalogue, with a price that was typed in", is_before_pricing=True
     ),
+    "is_usage": Declaration(
+        Kind.BOOLEAN, "whether it is charged by its use, at the rates of a rate card", is_before_pricing=True
+    ),
     "unit_price": Declaration(
         Kind.NUMBER, "net amount divided by quantity; on a ramp, by its mean over the months", Unit.AMOUNT, low=_ZERO
     ),
@@ -208,7 +212,12 @@ LINE_FACTS: dict[str, Declaration] = {
     "discount_off_list": Declaration(
         Kind.NUMBER, "how far net is below the list price; negative above it", Unit.PERCENT, high=HUNDRED
     ),
-    "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown without a cost", Unit.PERCENT, high=HUNDRED),
+    "margin": Declaration(
+        Kind.NUMBER,
+        "(net − cost) / net; of a usage line with nothing in the total, of its lowest rate; unknown without a cost",
+        Unit.PERCENT,
+        high=HUNDRED,
+    ),
     "cost": Declaration(Kind.NUMBER, "our cost of the line; may be unknown", Unit.AMOUNT, low=_ZERO),
 }
 """Facts of a line, written `line.quantity`; a product's attributes are declared in terms.yaml."""
@@ -295,7 +304,12 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "discount_off_list": Declaration(
         Kind.NUMBER, "how far net is below list; negative above it", Unit.PERCENT, high=HUNDRED
     ),
-    "margin": Declaration(Kind.NUMBER, "(net − cost) / net; unknown when a line's cost is", Unit.PERCENT, high=HUNDRED),
+    "margin": Declaration(
+        Kind.NUMBER,
+        "(net − cost) / net, or that of a usage line with nothing in the total if lower; unknown when a line's is",
+        Unit.PERCENT,
+        high=HUNDRED,
+    ),
     "validity_days": Declaration(
         Kind.NUMBER, "days from the price to the last day on which the quote can be accepted", Unit.DAYS, low=_ZERO
     ),

@@ -4,10 +4,11 @@ from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, Step
 from cpq.domain.pricing.target_total import discount_for_total
-from cpq.domain.pricing.waterfall import AMOUNT_MAX, costs, price, refusals
+from cpq.domain.pricing.waterfall import AMOUNT_MAX, Costs, costs, price, refusals
 
 __all__ = [
     "AMOUNT_MAX",
+    "Costs",
     "PriceSelection",
     "PricedLine",
     "PricedQuote",

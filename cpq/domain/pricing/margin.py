@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.parts import ONCE, Part
 from cpq.domain.pricing.quantities import Counts
@@ -41,3 +43,14 @@ def _cost_of_packages(part: Part, counts: Counts) -> Exact:
 def margin(net: int, cost: int | None) -> int | None:
     """The margin of the net price in millionths of a percent, rounded down; unknown without a cost or a price."""
     return None if cost is None or net == 0 else (net - cost) * ONE_HUNDRED_PERCENT // net
+
+
+def margin_with_rates(
+    net: int, cost: int | None, margins_of_rates: Iterable[int | None], *, is_all_use: bool
+) -> int | None:
+    """The margin of several lines: of what they sell, or of rates that put nothing into the total, if that is lower.
+
+    `is_all_use` says that there are no lines but those of rates. An unknown one makes the whole unknown.
+    """
+    known = [*margins_of_rates] if is_all_use else [margin(net, cost), *margins_of_rates]
+    return None if None in known else min(one for one in known if one is not None)

@@ -101,6 +101,11 @@ def load(value: Mapping[str, Any] | None) -> RateCard | None:
     return RateCard(**{**value, "tiers": tuple(Tier(*tier) for tier in value.get("tiers", ()))})
 
 
+def usage_lines(request: Request) -> frozenset[str]:
+    """The ids of the lines that are charged by their use."""
+    return frozenset(rate_cards(request))
+
+
 def rate_cards(request: Request, selection: PriceSelection | None = None) -> dict[str, RateCard]:
     """By line id, for the lines that are charged by their use."""
     sold = {id_ for id_, product in request.products.items() if any(row.is_usage for row in product.rows)}

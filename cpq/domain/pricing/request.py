@@ -20,12 +20,13 @@ ONE_HUNDRED_PERCENT = 100_000_000
 WRITTEN_MAX = 10_000
 """Number of products whose JSON values are cached."""
 
-EDITION = 4
+EDITION = 5
 """The edition of the rules for new requests; each edition keeps its rules, so that stored requests replay exactly.
 
 From 2 on, equal lines claim odd cents by line number, and halves of negative amounts in steps round away from zero.
 From 3 on, the free units of a product count once in a quote, shared by its lines, and have their cost.
 From 4 on, tax that is rounded for the document is not charged on what a price or discount in money takes off.
+From 5 on, a line that is charged by its use and puts nothing into the total has the margin of its rates.
 """
 
 

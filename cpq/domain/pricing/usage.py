@@ -164,6 +164,22 @@ def _by_unit(row: PriceRow) -> PriceRow:
     return row._replace(unit_price=rate, tier_mode="none", package_size=None)
 
 
+def margin_of_rates(line: Line, plan: Plan) -> int | None:
+    """The margin of the lowest rate that is charged above the included units; unknown without a cost or for no rate."""
+    cost = plan.costs.cost
+    if cost is None:
+        return None
+    if line.override is None:
+        card, factor = plan.row, rule_factor(line, plan)
+    else:
+        card, factor = overridden(plan.row, line.override), Fraction(1)
+    times_cost = least_share(card, overridden(plan.costs, cost or 1))
+    rate = times_cost * factor * Fraction(ONE_HUNDRED_PERCENT - line.discount, ONE_HUNDRED_PERCENT)
+    if not rate:
+        return None
+    return ONE_HUNDRED_PERCENT if not cost else int((1 - 1 / rate) * ONE_HUNDRED_PERCENT // 1)
+
+
 def committed(row: PriceRow, usage: Usage, plan: Plan) -> Exact:
     """The committed amount over the term, at least the minimum spend of all periods."""
     term = plan.term

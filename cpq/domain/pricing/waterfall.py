@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cpq.base.errors import CpqError, bad_field
 from cpq.base.rounding import MinorUnit
@@ -14,7 +15,7 @@ from cpq.domain.pricing.discounts import (
     line_discount_percents,
     quote_discount_percents,
 )
-from cpq.domain.pricing.margin import margin, take_cost
+from cpq.domain.pricing.margin import margin, margin_with_rates, take_cost
 from cpq.domain.pricing.option_surcharges import add_options
 from cpq.domain.pricing.overrides import override
 from cpq.domain.pricing.parts import ONCE, WHOLE_TERM, LinePrice, Part
@@ -25,7 +26,7 @@ from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, TaxGroup, 
 from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
 from cpq.domain.pricing.terms import apply_term
 from cpq.domain.pricing.tiers import apply_tiers
-from cpq.domain.pricing.usage import price_usage
+from cpq.domain.pricing.usage import margin_of_rates, price_usage
 
 AMOUNT_MAX = 10**18
 """A million million units, in millionths: fits the database, and a JSON number on every client."""
@@ -69,12 +70,29 @@ def refusals(request: Request, selection: PriceSelection | None = None) -> list[
     return [error for error in refused if "line" in error.details]
 
 
-def costs(request: Request, unit_cost: UnitCost) -> dict[str, int]:
-    """The known costs of the lines, by their ids, if a unit cost `unit_cost` instead of what its price says."""
+class Costs(NamedTuple):
+    """What is known of our costs, by line id."""
+
+    of_lines: dict[str, int]
+    margins_of_rates: dict[str, int]
+    """Of lines that are charged by their use and put nothing into the total."""
+
+
+def costs(request: Request, unit_cost: UnitCost) -> Costs:
+    """The costs of the lines if a unit cost `unit_cost` instead of what its price says."""
     plans = Plans(request, PriceSelection(request), unit_cost)
     minor_unit = MinorUnit(request.currency, request.rounding)
-    found = ((line.id, _price_over_term(line, plans).cost) for line in request.lines)
-    return {id_: minor_unit.round(cost) for id_, cost in found if cost is not None}
+    prices = [_price_over_term(line, plans) for line in request.lines]
+    rates = {price.line.id: margin_of_rates(price.line, price.plan) for price in prices if _is_open(price, request)}
+    return Costs(
+        {price.line.id: minor_unit.round(price.cost) for price in prices if price.cost is not None},
+        {id_: known for id_, known in rates.items() if known is not None},
+    )
+
+
+def _is_open(price: LinePrice, request: Request) -> bool:
+    """Whether it is charged by its use and puts nothing into the total; before the fifth edition nobody asked."""
+    return not price.amount and not price.plan.is_plain and price.plan.row.is_usage and request.edition > 4
 
 
 def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePrice:
@@ -137,6 +155,7 @@ def _priced_line(line_price: LinePrice, request: Request, minor_unit: MinorUnit)
         line_price.note(Stage.CREDIT, line_price.net - line.credit, "agreement", line.credit)
     discount, discount_off_list = line_discount_percents(line_price, request)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
+    is_open = _is_open(line_price, request)
     fields = (
         line.id,
         line.product_id,
@@ -147,7 +166,7 @@ def _priced_line(line_price: LinePrice, request: Request, minor_unit: MinorUnit)
         discount,
         discount_off_list,
         cost,
-        margin(line_price.net, cost),
+        margin_of_rates(line, plan) if is_open else margin(line_price.net, cost),
         plan.billing_period,
         plan.tax_category,
         line_price.steps,
@@ -183,8 +202,15 @@ def _total(
         discount=discount,
         discount_off_list=discount_off_list,
         cost=cost,
-        margin=margin(net + credit, cost),
+        margin=_margin(prices, lines, request, net + credit, cost),
     )
+
+
+def _margin(
+    prices: Sequence[LinePrice], lines: Sequence[PricedLine], request: Request, net: int, cost: int | None
+) -> int | None:
+    rates = [line.margin for price, line in zip(prices, lines, strict=True) if _is_open(price, request)]
+    return margin_with_rates(net, cost, rates, is_all_use=len(rates) == len(lines)) if rates else margin(net, cost)
 
 
 def _check_size(minor_unit: MinorUnit, *amounts: int) -> None:

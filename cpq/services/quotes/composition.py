@@ -474,7 +474,7 @@ def _with_adjustments(
         inputs = (
             row
             and not (asked.special and asked.custom)
-            and LineInputs(**line_inputs(asked, products, row.billing_period))
+            and LineInputs(**line_inputs(asked, products, row.billing_period, is_usage=row.is_usage))
         )
         found = inputs and tx.policies.adjustments_within(environment, inputs, rules)
         if not found:

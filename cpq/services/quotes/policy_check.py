@@ -14,6 +14,8 @@ from cpq.domain.policy.cost_grid import coarse_costs
 from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
 from cpq.domain.policy.facts import SECRET, QuoteFacts
 from cpq.domain.policy.free_text import NO_FREE_TEXT, FreeTextFacts
+from cpq.domain.pricing import Costs
+from cpq.domain.pricing.rate_cards import usage_lines
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft
@@ -66,7 +68,7 @@ def decide(
     others = other_quotes(tx, quote, draft.deal_id)
     grid = _EXACT if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 
-    def facts(request: Request, priced: PricedQuote, costs: Mapping[str, int] | None) -> QuoteFacts:
+    def facts(request: Request, priced: PricedQuote, costs: Costs | None) -> QuoteFacts:
         return facts_of(
             inputs,
             asked,
@@ -77,6 +79,7 @@ def decide(
             others=others,
             costs=costs,
             change=change_facts(draft, request, priced),
+            usage=usage_lines(request),
         )
 
     judged = [facts(request, priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +22,8 @@ from cpq.domain.policy.facts import (
     QuoteInputs,
 )
 from cpq.domain.policy.free_text import NO_FREE_TEXT, ClauseLibrary, FreeTextFacts
-from cpq.domain.pricing.margin import margin
+from cpq.domain.pricing import Costs
+from cpq.domain.pricing.margin import margin, margin_with_rates
 from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
@@ -78,7 +79,9 @@ def payment_terms_of(tx: Tx, draft: Draft) -> str:
     return draft.payment_terms or tx.policies.terms.standard_payment_terms[0]
 
 
-def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: str) -> dict[str, Any]:
+def line_inputs(
+    line: DraftLine, products: Mapping[str, ProductFacts], period: str, *, is_usage: bool
+) -> dict[str, Any]:
     product = products[line.product_id]
     parts = tuple(map(_as_part, repository.all_parts(product, products))) if product.parts else ()
     return {
@@ -92,6 +95,7 @@ def line_inputs(line: DraftLine, products: Mapping[str, ProductFacts], period: s
         "attributes": _attributes(line.attributes, product, parts),
         "parts": parts,
         "is_custom": line.custom is not None or (line.product_id.startswith(f"{CUSTOM}:") and not _is_end(line)),
+        "is_usage": is_usage,
     }
 
 
@@ -122,18 +126,20 @@ def facts_of(
     validity_days: int,
     texts: FreeTextFacts = NO_FREE_TEXT,
     others: OtherQuotes = NO_OTHERS,
-    costs: Mapping[str, int] | None = None,
+    costs: Costs | None = None,
     change: ChangeFacts = NO_CHANGE,
+    usage: Collection[str] = (),
 ) -> QuoteFacts:
-    """The facts of a priced quote; `asked` are its lines by their number as text.
+    """The facts of a priced quote; `asked` are its lines by their number as text, `usage` those charged by their use.
 
     Costs and margins are by the costs of lines that are given, where some are; a line that has none is of unknown cost.
     """
-    if costs is None:
-        costs = {line.id: line.cost for line in priced.lines if line.cost is not None}
-    total = sum(costs.values()) if len(costs) == len(priced.lines) else None
+    of_lines, of_rates = costs or _known_costs(priced)
+    rates = {line.id: of_rates[line.id] for line in priced.lines if line.id in of_rates and not line.regular}
+    total = sum(of_lines.values()) if len(of_lines) == len(priced.lines) else None
     credit = sum([line.agreed.credit for line in asked.values() if line.agreed])
     net = priced.net + credit
+    whole = margin_with_rates(net, total, rates.values(), is_all_use=len(rates) == len(priced.lines))
     return QuoteFacts(
         **vars(inputs),
         gross=from_micro(priced.subtotal + credit),
@@ -141,26 +147,46 @@ def facts_of(
         total=from_micro(max(0, priced.total + credit)),
         discount=from_micro(priced.discount),
         discount_off_list=from_micro(priced.discount_off_list),
-        margin=_NOTHING_SOLD if all(map(_is_end, asked.values())) else _known(margin(net, total)),
+        margin=_NOTHING_SOLD if all(map(_is_end, asked.values())) else _known(whole),
         validity_days=Decimal(validity_days),
         **others._asdict(),
         **texts._asdict(),
         **change._asdict(),
-        lines=tuple(_line_facts(line, asked[line.id], products, costs.get(line.id)) for line in priced.lines),
+        lines=tuple(
+            _line_facts(
+                line, asked[line.id], products, of_lines.get(line.id), rates.get(line.id), is_usage=line.id in usage
+            )
+            for line in priced.lines
+        ),
+    )
+
+
+def _known_costs(priced: PricedQuote) -> Costs:
+    """As they are stored: only a line of rates alone has a margin without a price."""
+    return Costs(
+        {line.id: line.cost for line in priced.lines if line.cost is not None},
+        {line.id: line.margin for line in priced.lines if not line.net and line.margin is not None},
     )
 
 
 def _line_facts(
-    line: PricedLine, asked: DraftLine, products: Mapping[str, ProductFacts], cost: int | None
+    line: PricedLine,
+    asked: DraftLine,
+    products: Mapping[str, ProductFacts],
+    cost: int | None,
+    margin_of_rates: int | None,
+    *,
+    is_usage: bool,
 ) -> LineFacts:
+    known = margin(line.net, cost) if margin_of_rates is None else margin_of_rates
     return LineFacts(
-        **line_inputs(asked, products, line.billing_period),
+        **line_inputs(asked, products, line.billing_period, is_usage=is_usage),
         unit_price=from_micro(line.unit_price),
         regular=from_micro(line.regular),
         net=from_micro(line.net),
         discount=from_micro(line.discount),
         discount_off_list=from_micro(line.discount_off_list),
-        margin=_NOTHING_SOLD if _is_end(asked) else _known(margin(line.net, cost)),
+        margin=_NOTHING_SOLD if _is_end(asked) else _known(known),
         cost=_known(cost),
         tax_category=line.tax_category,
     )

@@ -152,7 +152,8 @@ class Simulation:
             self._after.library, row.notes, asked.values(), products, (row.created_by, *row.edited_by)
         )
         days = self._before.terms.validity_days if days is None else days
-        return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts)
+        usage = {str(number) for number, wording in wordings.items() if wording.rate_card}
+        return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, usage=usage)
 
 
 class _Wording(NamedTuple):
@@ -161,9 +162,10 @@ class _Wording(NamedTuple):
     attributes: Mapping[str, Any]
     notes: str | None
     special: Mapping[str, Any] | None
+    rate_card: Mapping[str, Any] | None
 
 
-_NOTHING = _Wording({}, None, None)
+_NOTHING = _Wording({}, None, None, None)
 
 
 def _asked(line: PricedLine, wording: _Wording) -> DraftLine:
@@ -262,8 +264,9 @@ def _wordings(tx: Tx, ids: Sequence[str]) -> defaultdict[str, dict[int, _Wording
     """The choices, notes and special terms of lines that have any; most lines have none."""
     columns = tables.quote_line.c
     has_words = (sa.type_coerce(columns.attributes, sa.Text) != "{}") | columns.notes.is_not(None)
-    has_any = has_words | sa.type_coerce(columns.special, sa.Text).is_not(None)
-    query = sa.select(columns.quote_id, columns.number, columns.attributes, columns.notes, columns.special).where(
+    terms = (columns.special, columns.usage)
+    has_any = sa.or_(has_words, *(sa.type_coerce(one, sa.Text).is_not(None) for one in terms))
+    query = sa.select(columns.quote_id, columns.number, columns.attributes, columns.notes, *terms).where(
         tx.own_among(columns.quote_id, ids), has_any
     )
     found: defaultdict[str, dict[int, _Wording]] = defaultdict(dict)

@@ -169,6 +169,6 @@ def test_g10_the_same_cost_in_many_currencies_is_judged_by_one_point_of_the_grid
     for rate in (one, other):
         row = derive(base, TO_NOK._replace(rate=rate, rounding=PriceRounding.EXACT))
         assert row.cost is not None
-        judged = coarse_costs(request(row, quantity=1), percent)["1"]
+        judged = coarse_costs(request(row, quantity=1), percent).of_lines["1"]
         exact = -(-row.cost * factor.numerator // factor.denominator)
         assert abs(judged - exact) <= 10**4, "but for the minor unit of the line"

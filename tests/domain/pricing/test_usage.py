@@ -360,3 +360,48 @@ def test_g07_a_dearer_rate_card_keeps_approvals() -> None:
     assert not list(what_is_more(CARD, CARD._replace(**dearer)))
     assert list(what_is_more(None, CARD)) == list(what_is_more(CARD, None)) == ["the rate card changed"]
     assert not list(what_is_more(None, None))
+
+
+@given(
+    st.sampled_from(["flat", "volume", "graduated", "package"]),
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 90), st.integers(0, 40)), min_size=1, max_size=3),
+    st.integers(1, 60),
+    st.integers(0, 99),
+)
+def test_g07_use_that_is_in_no_total_has_the_margin_of_its_lowest_rate(
+    mode: str, parts: list[tuple[int, int, int]], cost: int, percent: int
+) -> None:
+    card = FLAT._replace(cost=cost, unit_price=parts[0][1], free_quantity=7)
+    if mode == "package":
+        card = card._replace(tier_mode=mode, package_size=parts[0][0])
+    elif mode != "flat":
+        ends = [sum(width for width, _, _ in parts[:place]) for place in range(1, len(parts))]
+        bounds = [*ends, None]
+        tiers = tuple(Tier(up_to, rate, fee) for up_to, (_, rate, fee) in zip(bounds, parts, strict=True))
+        card = card._replace(tier_mode=mode, tiers=tiers)
+    quote = quoted(Line("1", "calls", 1, discount=percent * PERCENT), card)
+    kept = Fraction(100 - percent, 100)
+    tried = [*range(1, 100), 10**15]
+    packages = [-(-units // (card.package_size or 1)) for units in tried]
+    rates = [
+        Fraction(charge_for_use(card, units + 7)) * kept / (cost * packages[place]) for place, units in enumerate(tried)
+    ]
+    lowest = min(rates)
+    expected = None if not lowest else int((1 - 1 / lowest) * 100 * PERCENT // 1)
+    assert (quote.lines[0].margin, quote.margin, quote.net) == (expected, expected, 0)
+
+
+def test_g07_a_margin_is_unknown_where_rates_have_no_cost_or_are_nothing() -> None:
+    assert quoted(Line("1", "calls", 1), FLAT._replace(cost=None)).margin is None
+    assert quoted(Line("1", "calls", 1, override=0)).margin is None
+    assert quoted(Line("1", "calls", 1), FLAT._replace(cost=0)).margin == 100 * PERCENT
+    assert quoted(Line("1", "calls", 1), edition=4).margin is None  # As it was stored.
+
+
+def test_g07_the_margin_of_a_quote_is_never_above_that_of_rates_without_a_commitment() -> None:
+    machine = PriceRow("machine", 100 * DOLLAR, "list", cost=40 * DOLLAR)
+    products = {"calls": Product((FLAT,)), "machine": Product((machine,))}
+    both = (Line("1", "calls", 1, discount=60 * PERCENT), Line("2", "machine", 1))
+    asked = Request("USD", "2026-01-01", both, products, ("list",), {"standard": 0}, term_months=12, edition=EDITION)
+    dear, cheap = price(asked), price(asked._replace(lines=(both[0]._replace(discount=0), both[1])))
+    assert (dear.margin, cheap.margin, cheap.lines[0].margin) == (37_500_000, 60 * PERCENT, 75 * PERCENT)
