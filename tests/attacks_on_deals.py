@@ -128,6 +128,32 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "the margin is by the cost of today",
             "test_a15_the_margin_of_a_change_is_by_what_it_costs_us_today",
         ),
+        attack(
+            "a credit sliced into several changes, each below a threshold",
+            "what changes of an account give back in 90 days adds up, also while it waits",
+            "test_a15_a_credit_in_slices_is_added_up",
+            "test_a15_a_credit_that_waits_counts_for_the_next_one",
+        ),
+        attack(
+            "a large sale hidden behind an equal credit",
+            "what is sold counts for deal and account, whatever is given back",
+            "test_a15_what_a_change_sells_counts_though_it_gives_as_much_back",
+        ),
+        attack(
+            "a cancellation dressed up as fewer units, another price or product, to be paid what its terms do not give",
+            "finance is asked, with the amount beyond the terms",
+            "test_a15_a_change_that_pays_out_what_an_end_would_not_goes_to_finance",
+        ),
+        attack(
+            "a change dated back to the start",
+            "finance is asked beyond a month",
+            "test_a15_a_change_of_long_ago_goes_to_finance",
+        ),
+        attack(
+            "a renewal or a longer term below the usual uplift, or at it with a discount on the quote",
+            "the sales manager is asked",
+            "test_a13_prices_go_on_below_the_usual_uplift_only_with_approval",
+        ),
     ),
     "A price is true when it goes out": (
         attack(

@@ -188,6 +188,8 @@ def _renewed(
                 name=sold.product_name if is_same else None,
                 quantity_before=str(sold.quantity),
                 credit=sum([phase.left(start, minor_unit) for phase in held if phase.end and phase.end > start]),
+                bound=_bound([phase for phase in held if phase.end and phase.end > start], start, agreement),
+                prolongs=True,
                 part_periods=last.calendar.mode if last.calendar else "",
                 basis=_plain(sold.basis) if is_same else None,
                 uplift=total if is_same else 0,
@@ -316,6 +318,8 @@ def _draft_line(
                 name=None if is_swap else sold.product_name,
                 quantity_before=str(before.sold.quantity),
                 credit=sum([phase.left(start, minor_unit) for phase in held]),
+                bound=_bound(held, start, agreement),
+                prolongs=end is not None and held[-1].end is not None and end > held[-1].end and not is_swap,
                 anchored_on=calendar.anchor.isoformat() if calendar else None,
                 left="" if is_swap else _left(held, start, end),
                 part_periods=calendar.mode if calendar else _mode(agreement),
@@ -394,6 +398,13 @@ def credit_of(phase: Phase, start: date, effective: date, agreement: Agreement) 
         period = phase.calendar.period_of(start)
         start = start if period[0] == start else min(period[1], phase.end)
     return phase.left(start, minor_unit)
+
+
+def _bound(held: Sequence[Phase], start: date, agreement: Agreement) -> int:
+    """What these phases are still worth beyond what their end would give back. An endless one was not billed."""
+    minor_unit = agreement.minor_unit
+    billed = [phase for phase in held if phase.calendar is None or phase.end]
+    return sum([phase.left(start, minor_unit) - credit_of(phase, start, start, agreement) for phase in billed])
 
 
 def _owned(line: AgreementLine, effective: date, at: str) -> tuple[Phase, ...]:

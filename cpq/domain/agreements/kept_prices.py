@@ -180,9 +180,14 @@ class _Sold:
 
 def yearly_of(request: Request, priced: PricedQuote) -> Fraction:
     """The recurring revenue of a year that the lines of a quote bring, exactly."""
+    return sum(yearly_of_lines(request, priced).values(), Fraction(0))
+
+
+def yearly_of_lines(request: Request, priced: PricedQuote) -> dict[str, Fraction]:
+    """The same of each recurring line, by its id."""
     selection = PriceSelection(request)
     lines = {line.id: line for line in request.lines}
-    found = Fraction(0)
+    found: dict[str, Fraction] = {}
     for one in priced.lines:
         if not is_recurring(one.billing_period):
             continue
@@ -191,5 +196,5 @@ def yearly_of(request: Request, priced: PricedQuote) -> Fraction:
         term = terms_of_line(request, line.term).of_row(row) if row else None
         if term is not None and term.periods:
             of_year = Calendar(date.min, one.billing_period, "").periods_of_year
-            found += Fraction(one.net * term.of, term.periods) * of_year
+            found[one.id] = Fraction(one.net * term.of, term.periods) * of_year
     return found

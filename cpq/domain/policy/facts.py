@@ -105,6 +105,7 @@ class QuoteFacts(QuoteInputs):
     account_others_net: Decimal | None = _ZERO
     account_90_days_gross: Decimal | None = _ZERO
     account_90_days_net: Decimal | None = _ZERO
+    account_90_days_credit: Decimal | None = _ZERO
     has_free_text: bool = False
     free_text_has_numbers: bool = False
     free_text_has_terms: bool = False
@@ -113,6 +114,9 @@ class QuoteFacts(QuoteInputs):
     arr_change: Decimal = _ZERO
     uplift_pct: Decimal = _ZERO
     days_before_end: Decimal | None = None
+    credit_beyond_terms: Decimal = _ZERO
+    missing_uplift_pct: Decimal = _ZERO
+    backdated_days: Decimal = _ZERO
     lines: tuple[LineFacts, ...] = ()
 
 
@@ -125,6 +129,7 @@ class OtherQuotes(NamedTuple):
     account_others_net: Decimal | None = _ZERO
     account_90_days_gross: Decimal | None = _ZERO
     account_90_days_net: Decimal | None = _ZERO
+    account_90_days_credit: Decimal | None = _ZERO
 
 
 NO_OTHERS = OtherQuotes()
@@ -138,6 +143,9 @@ class ChangeFacts(NamedTuple):
     arr_change: Decimal = _ZERO
     uplift_pct: Decimal = _ZERO
     days_before_end: Decimal | None = None
+    credit_beyond_terms: Decimal = _ZERO
+    missing_uplift_pct: Decimal = _ZERO
+    backdated_days: Decimal = _ZERO
 
 
 NO_CHANGE = ChangeFacts()
@@ -253,7 +261,32 @@ QUOTE_FACTS: dict[str, Declaration] = {
     "arr_change": Declaration(
         Kind.NUMBER, "by how much a change raises the recurring revenue of a year; 0 for a new sale", Unit.AMOUNT
     ),
-    "uplift_pct": Declaration(Kind.NUMBER, "by how much a renewal raises the last prices", Unit.PERCENT),
+    "account_credit_value": Declaration(
+        Kind.NUMBER,
+        "credit_value, and what other changes of the account give back that are open or recent (90 days)",
+        Unit.VALUE,
+        low=_ZERO,
+    ),
+    "credit_beyond_terms": Declaration(
+        Kind.NUMBER, "the part of credit that the end of these lines would not give back", Unit.AMOUNT, low=_ZERO
+    ),
+    "uplift_pct": Declaration(
+        Kind.NUMBER,
+        "by how much a renewal raises the last prices, after a discount on the quote; of its lines the smallest",
+        Unit.PERCENT,
+    ),
+    "missing_uplift_pct": Declaration(
+        Kind.NUMBER,
+        "by how much a renewal or a longer term raises prices less than renewal_uplift_percent of terms.yaml",
+        Unit.PERCENT,
+        low=_ZERO,
+    ),
+    "backdated_days": Declaration(
+        Kind.NUMBER,
+        "days from the first day of a change to that of its price; 0 where it is not past",
+        Unit.DAYS,
+        low=_ZERO,
+    ),
     "days_before_end": Declaration(
         Kind.NUMBER,
         "days from a change to the end of the agreement; unknown for a new sale or without an end",
@@ -502,6 +535,7 @@ _DERIVED: dict[str, Callable[[FactsEnvironment], object]] = {
     ],
     "_delta_value": _converted("delta"),
     "credit_value": lambda environment: _converted("credit")(environment) if environment["credit"] else _ZERO,
+    "account_credit_value": _sum("credit_value", "account_90_days_credit"),
     "deal_net_value": _sum("net_value", "deal_others_net"),
     "deal_discount": _discount_with("deal_others"),
     "deal_discount_value": _sum("discount_value", "deal_others_gross", "-deal_others_net"),

@@ -59,6 +59,10 @@ class AgreedLine(NamedTuple):
     """The value of what held from the first day on, which is given back."""
     kept: int = 0
     """The part of that value that is not given back."""
+    bound: int = 0
+    """The part of `credit` that would not be given back if the line ended on that day."""
+    prolongs: bool = False
+    """Whether it sells days after the line's old end, at prices that are kept."""
     anchored_on: str | None = None
     """The day from which the billing periods of the line are counted."""
     left: str = ""

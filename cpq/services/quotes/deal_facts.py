@@ -47,7 +47,13 @@ def other_quotes(tx: Tx, quote: Quote, deal_id: str | None) -> OtherQuotes:
     of_deal = [(row[1], *row[2:4]) for row in found]
     of_account = [(row[1], *row[4:6]) for row in found if row[0]]
     recent = [(row[1], *row[6:8]) for row in found if row[0]]
-    return OtherQuotes(*_together(of_deal, rates), *_together(of_account, rates), *_together(recent, rates))
+    given_back = [(row[1], row[8], 0) for row in found if row[0]]
+    return OtherQuotes(
+        *_together(of_deal, rates),
+        *_together(of_account, rates),
+        *_together(recent, rates),
+        _together(given_back, rates)[1],
+    )
 
 
 def hold_deal(tx: Tx, quote: Quote) -> None:
@@ -86,7 +92,8 @@ def _together(
 
 
 def _others() -> sa.Select[*tuple[Any, ...]]:
-    """By whether they are of the account and by currency: net and discount of the deal, of all, and of 90 days.
+    """By whether they are of the account and by currency: net and discount of the deal, of all, and of 90 days, and
+    what changes of agreements gave back in these.
 
     The version that the customer has keeps its deal, whatever a revision in the making says.
     """
@@ -97,9 +104,9 @@ def _others() -> sa.Select[*tuple[Any, ...]]:
     in_deal = is_lately & version.deal_id.is_not_distinct_from(deal)
     is_recent = version.expires_at > sa.bindparam("since_recent", type_=Timestamp)
     in_account = sa.case((root.account_id == account, 1), else_=0).label("in_account")
-    sold = version.subtotal - version.discount_total
-    # What another change gives back makes no deal smaller.
-    net, off = sa.case((sold > 0, sold), else_=0), version.discount_total
+    back = sa.func.coalesce(version.credit, sa.literal_column("0"))
+    # What another change gives back makes no deal smaller, nor what it sells beside.
+    net, off = version.subtotal - version.discount_total + back, version.discount_total
     together = (version.tenant_id == root.tenant_id) & (version.quote_id == root.id)
     each = (
         sa.select(
@@ -111,6 +118,7 @@ def _others() -> sa.Select[*tuple[Any, ...]]:
             sa.func.max(sa.case((is_lately, off))).label("off"),
             sa.func.max(sa.case((is_recent, net))).label("recent_net"),
             sa.func.max(sa.case((is_recent, off))).label("recent_off"),
+            sa.func.max(sa.case((is_recent, back))).label("recent_back"),
         )
         .join_from(tables.quote, tables.quote_version, together)
         .where(
@@ -125,8 +133,11 @@ def _others() -> sa.Select[*tuple[Any, ...]]:
         .group_by(root.id, root.account_id, version.currency)
         .subquery()
     )
-    sums = (sa.func.sum(each.c[name]) for name in ("deal_net", "deal_off", "net", "off", "recent_net", "recent_off"))
+    sums = (sa.func.sum(each.c[name]) for name in _SUMS)
     return sa.select(each.c.in_account, each.c.currency, *sums).group_by(each.c.in_account, each.c.currency)
+
+
+_SUMS = ("deal_net", "deal_off", "net", "off", "recent_net", "recent_off", "recent_back")
 
 
 def _near(

@@ -78,7 +78,7 @@ def decide(
             texts=texts,
             others=others,
             costs=costs,
-            change=change_facts(draft, request, priced),
+            change=change_facts(draft, request, priced, tx.policies.terms.renewal_uplift_percent),
             usage=usage_lines(request),
         )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
-from cpq.base.money import from_micro
+from cpq.base.money import from_micro, to_micro
 from cpq.base.rounding import MinorUnit
+from cpq.domain.agreements import effects
 from cpq.domain.agreements.kept_prices import yearly_of
+from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.policy.facts import (
     NO_CHANGE,
     NO_OTHERS,
@@ -200,20 +203,22 @@ def _is_end(line: DraftLine) -> bool:
     return line.agreed is not None and line.agreed.action == "remove"
 
 
-def change_facts(draft: Draft, request: Request, priced: PricedQuote) -> ChangeFacts:
-    """What a quote changes in an agreement. Each line counts by itself: one that grows hides none that shrinks."""
+def change_facts(draft: Draft, request: Request, priced: PricedQuote, standard_uplift: Decimal) -> ChangeFacts:
+    """What a quote changes in an agreement; the day of its price is that of the request."""
     change = draft.agreement
     if change is None:
         return NO_CHANGE
-    agreed = {str(line.number): line.agreed for line in draft.lines if line.agreed}
-    nets = {line.id: line.net for line in priced.lines}
+    before = sum([line.agreed.yearly_before for line in draft.lines if line.agreed])
     yearly = MinorUnit(request.currency, request.rounding).round(yearly_of(request, priced))
     return ChangeFacts(
         delta=from_micro(priced.net),
-        credit=from_micro(sum([max(0, one.credit - nets[id_]) for id_, one in agreed.items()])),
-        arr_change=from_micro(yearly - sum([one.yearly_before for one in agreed.values()])),
-        uplift_pct=from_micro(change.uplift),
+        credit=from_micro(effects.given_back(draft, priced)),
+        arr_change=from_micro(yearly - before),
+        uplift_pct=from_micro(effects.uplift(draft, request, priced) if change.kind == OrderKind.RENEWAL else 0),
         days_before_end=None if change.end is None else Decimal((change.end - change.effective).days + 1),
+        credit_beyond_terms=from_micro(effects.given_back_beyond_terms(draft, priced)),
+        missing_uplift_pct=from_micro(effects.missing_uplift(draft, request, priced, to_micro(standard_uplift))),
+        backdated_days=Decimal(max(0, (date.fromisoformat(request.as_of) - change.effective).days)),
     )
 
 

@@ -17,6 +17,7 @@ from cpq.app.recorded_state import Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.base.text import canonical_json, plain_json, read_json
+from cpq.domain.agreements.effects import given_back
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.pricing import rate_cards
 from cpq.domain.pricing.request import Segment
@@ -367,6 +368,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "requested_valid_until": draft.valid_until,
         "requested_amount": draft.requested_amount or None,
         "agreement": draft.agreement.stored if draft.agreement else None,
+        "credit": given_back(draft, priced) if draft.agreement else None,
     }
 
 

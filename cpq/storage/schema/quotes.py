@@ -82,6 +82,7 @@ quote_version = table(
     Column("requested_valid_until", Day, nullable=True),
     whole("requested_amount", nullable=True),
     Column("agreement", Json, nullable=True),
+    whole("credit", nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version"),
     belongs_to("quote", "quote_id"),
     one_of("status", *VersionStatus),
@@ -91,7 +92,8 @@ quote_version = table(
 )
 """`requested_valid_until` is the last valid day that was asked for; without one, `valid_until` is by the policies.
 
-`agreement` is the agreement that the version changes, as it was when the version was made.
+`agreement` is the agreement that the version changes, as it was when the version was made; `credit` is what its lines
+give back that get cheaper or end.
 """
 
 quote_line = table(

@@ -21,7 +21,7 @@ _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
 _DERIVED = {
     *("is_standard_terms", "has_term", "gross_value", "net_value", "total_value", "discount_value", "currency_rate"),
     *("deal_net_value", "deal_discount", "deal_discount_value", "account_net_value", "account_discount_value"),
-    "account_discount_90_days",
+    *("account_discount_90_days", "account_credit_value", "credit_value", "delta_value"),
     "line_count",
 }
 """Facts that are derived from others, so that a case does not give them."""
@@ -38,6 +38,7 @@ def json_schema() -> dict[str, Any]:
     definitions["LineFacts"] = _facts_schema(LINE_FACTS, attributes={"type": "object"})
     lines = {"type": "array", "items": {"$ref": "#/$defs/LineFacts"}}
     others = {f"{group}_gross": _TYPES[Kind.NUMBER] for group in ("deal_others", "account_others", "account_90_days")}
+    others |= dict.fromkeys(("delta", "account_90_days_credit"), _TYPES[Kind.NUMBER])
     definitions["QuoteFacts"] = _facts_schema(QUOTE_FACTS, **others, lines=lines)
     definitions["DecisionCase"]["properties"]["facts"] = {"$ref": "#/$defs/QuoteFacts"}
     for name, facts in (("quote", "QuoteFacts"), ("line", "LineFacts")):
