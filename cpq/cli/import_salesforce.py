@@ -27,7 +27,7 @@ OUTCOMES = {"taken": "taken", "translated": "translated", "no_counterpart": "no 
 @json_option
 @pass_options
 def import_salesforce(options: Options, folder: Path, dry_run: bool, inactive_schedules: bool) -> None:
-    """Load products, selling models, price books, tiers, components and costs of a Salesforce export.
+    """Load products, selling models, price books, tiers, rate cards, components and costs of a Salesforce export.
 
     DIR holds a CSV for each object (Product2.csv, PricebookEntry.csv, …), in any folders, with the columns that SFDMU
     writes. All or nothing, and loading an export again changes only what changed in it. At the end stands what became

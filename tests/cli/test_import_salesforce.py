@@ -51,25 +51,25 @@ def test_every_row_of_the_public_catalogue_is_accounted_for_and_a_second_import_
         assert one["reason"]
         by_file[one["file"]] += one["rows"]
     assert by_file == expected
-    assert answer["created"] == {"categories": 24, "products": 314, "price_books": 0, "prices": 1862}
+    assert answer["created"] == {"categories": 24, "products": 314, "price_books": 0, "prices": 1904}
     assert "category 3rd_party_software" in answer["also_created"]
     assert answer["other_files"] == ["LICENSE.txt", "README.md"]
     before = query(home, STATE)
     again = json.loads(run("import", "salesforce", folder, "--json").out)
     assert sum(again["created"].values()) == sum(again["updated"].values()) == 0
-    assert again["unchanged"] == {"categories": 18, "products": 314, "price_books": 1, "prices": 1862}
+    assert again["unchanged"] == {"categories": 18, "products": 314, "price_books": 1, "prices": 1904}
     assert query(home, STATE) == before
 
 
 def test_a_person_reads_what_became_of_the_rows_and_a_dry_run_stores_nothing(home: Path, tmp_path: Path, run: Run):
-    folder = write(tmp_path / "export", full() | {"RateCard": [{"Name": "Base"}, {"Name": "Tier"}]})
+    folder = write(tmp_path / "export", full() | {"UnitOfMeasureClass": [{"Name": "Time"}, {"Name": "Money"}]})
     (folder / "Empty.csv").write_text("")
     before = query(home, STATE)
     ran = run("import", "salesforce", folder, "--dry-run")
     assert ran.code == 0, ran.err
     lines = [line.split(maxsplit=4) for line in ran.out.splitlines()]
-    assert ["RateCard.csv", "2", "0", "0", "2"] in lines
-    assert re.search(r"no counterpart +RateCard.csv +2 +2-3 +rate cards are not imported yet", ran.out)
+    assert ["UnitOfMeasureClass.csv", "2", "0", "0", "2"] in lines
+    assert re.search(r"no counterpart +UnitOfMeasureClass.csv +2 +2-3 +units are not grouped into classes", ran.out)
     assert re.search(r"\d+ rows accounted for: \d+ taken, \d+ translated, 2 no counterpart\.", ran.out)
     assert ran.out.endswith("A dry run: nothing was stored.\n")
     assert query(home, STATE) == before

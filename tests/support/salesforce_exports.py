@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cpq.domain.catalog.salesforce.card_entries import ENTRY
 from cpq.domain.catalog.salesforce.exported import ExportedFile, ExportedRow
 
 Tables = Mapping[str, Sequence[Mapping[str, str]]]
@@ -121,6 +122,26 @@ def component(parent: str, child: str, code: str, **more: str) -> dict[str, str]
     }
 
 
+def rate(card: str, amount: str = "", **more: str) -> dict[str, str]:
+    return {
+        "Product.StockKeepingUnit": "PLAN",
+        "RateCard.$$Name$Type": f"{card};x",
+        "UsageResource.Code": "SUP",
+        "UsageResource.Name": "Support",
+        "RateUnitOfMeasure.UnitCode": "USD",
+        "RateUnitOfMeasureClass.Name": "Currency",
+        "DefaultUnitOfMeasure.Name": "Hour",
+        "Rate": amount,
+        "EffectiveFrom": "2026-01-01T08:00:00.000+0000",
+        **more,
+    }
+
+
+def rate_tier(low: str, high: str, value: str, **more: str) -> dict[str, str]:
+    bounds = {"LowerBound": low, "UpperBound": high, "AdjustmentType": "Percentage", "AdjustmentValue": value}
+    return {ENTRY: "PLAN;Tiers;SUP;USD", **bounds, **more}
+
+
 def full() -> dict[str, Sequence[Mapping[str, str]]]:
     """The small export with a row or two of every table that has a counterpart."""
     dated = {"EffectiveFrom": "2026-01-01T08:00:00.000+0000", "CurrencyIsoCode": "USD"}
@@ -192,6 +213,13 @@ def full() -> dict[str, Sequence[Mapping[str, str]]]:
                 "TierValue": "20",
             }
         ],
+        RateCard=[{"Name": "Base", "Type": "Base"}, {"Name": "Tiers", "Type": "Tier"}],
+        PriceBookRateCard=[
+            {"RateCard.$$Name$Type": f"{card};x", "PriceBook.Name": "Standard Price Book"} for card in ("Base", "Tiers")
+        ],
+        UsageResource=[{"Name": "Support"}],
+        RateCardEntry=[rate("Base", "0.5"), rate("Tiers")],
+        RateAdjustmentByTier=[rate_tier("0", "10", "20"), rate_tier("10", "", "0.3", AdjustmentType="Override")],
         CostBook=[{"Name": "Costs", "IsDefault": "true"}],
         CostBookEntry=[
             {"CostBook.Name": "Costs", "Product.StockKeepingUnit": "RACK", "CurrencyIsoCode": "USD", "Cost": "600"}

@@ -21,7 +21,7 @@ def usage_problems(draft: Draft, request: Request, selection: PriceSelection) ->
     if not is_sold and all(line.special is None or line.special.usage is None for line in draft.lines):
         return []
     problems: list[CpqError] = []
-    seen: list[tuple[DraftLine, int]] = []
+    seen: list[tuple[DraftLine, str]] = []
     for index, (line, asked) in enumerate(zip(draft.lines, request.lines, strict=True)):
         at = f"/line_items/{index}"
         known = line.product_id in request.products
@@ -33,8 +33,8 @@ def usage_problems(draft: Draft, request: Request, selection: PriceSelection) ->
             continue
         problems += _quantity_problems(at, line, row)
         problems += _commitment_problems(at, line, row, draft)
-        problems += [_twice(at, other) for other, _ in seen if _overlaps(draft, other, line)]
-        seen.append((line, index))
+        problems += [_twice(at, other) for other, unit in seen if unit == row.unit and _overlaps(draft, other, line)]
+        seen.append((line, row.unit))
     return problems
 
 

@@ -11,12 +11,25 @@ from hypothesis import strategies as st
 
 from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.preparation import prepare_products, validate
+from cpq.domain.catalog.salesforce.card_entries import ENTRY
 from cpq.domain.catalog.salesforce.counterparts import NO_COUNTERPARTS, USED_COLUMNS, sold_as
 from cpq.domain.catalog.salesforce.exported import KEYS
 from cpq.domain.catalog.salesforce.identifiers import identifier
 from cpq.domain.catalog.salesforce.losses import Fate
 from cpq.domain.catalog.salesforce.translation import Translation, translate
-from tests.support.salesforce_exports import MODEL, ONE_TIME, YEARLY, component, entry, export, full, group, small
+from tests.support.salesforce_exports import (
+    MODEL,
+    ONE_TIME,
+    YEARLY,
+    component,
+    entry,
+    export,
+    full,
+    group,
+    rate,
+    rate_tier,
+    small,
+)
 
 SCHEDULE = {"Name": "Volume", "AdjustmentMethod": "Range", "IsActive": "true", "ScheduleType": "Volume"}
 
@@ -184,6 +197,9 @@ def test_a_price_that_follows_other_lines_is_left_out_whatever_amount_the_file_h
     assert outcomes(found, "PricebookEntry")[0][0] is Fate.NO_COUNTERPART
 
 
+CARDS = ("UnitOfMeasure", "RateCard", "PriceBookRateCard", "UsageResource", "RateCardEntry", "RateAdjustmentByTier")
+RATED = {name: full()[name] for name in CARDS}
+
 WRONG: list[tuple[str, Mapping[str, Sequence[Mapping[str, str]]], tuple[str, int, str, str]]] = [
     (
         "an unknown product",
@@ -224,6 +240,21 @@ WRONG: list[tuple[str, Mapping[str, Sequence[Mapping[str, str]]], tuple[str, int
         "two tiers of one quantity",
         {"PriceAdjustmentSchedule": [SCHEDULE], "PriceAdjustmentTier": [tier("5", "9", "1"), tier("7", "", "2")]},
         ("PricebookEntry.csv", 9, "Product2.StockKeepingUnit", "PLAN has two tiers for 7 units in USD"),
+    ),
+    (
+        "two rates for one use",
+        {**RATED, "RateAdjustmentByTier": [rate_tier("0", "10", "1"), rate_tier("8", "", "2")]},
+        ("RateCardEntry.csv", 2, "Product.StockKeepingUnit", "PLAN has two tiers for 8 units in USD"),
+    ),
+    (
+        "a tier of no rate",
+        {**RATED, "RateCardEntry": [rate("Base", "1")]},
+        ("RateAdjustmentByTier.csv", 2, ENTRY, "the export has no RateCardEntry 'PLAN;Tiers;SUP;USD'"),
+    ),
+    (
+        "a rate in words",
+        {**RATED, "RateCardEntry": [rate("Base", "much")], "RateAdjustmentByTier": []},
+        ("RateCardEntry.csv", 2, "Rate", "'much' is not a number"),
     ),
     (
         "a tier below zero",
@@ -327,6 +358,69 @@ def test_a_row_of_every_table_is_here_and_all_of_them_can_be_imported():
         None,
         {"Size": {"large": 80}},
     ]
+
+
+def use(translation: Translation) -> list[dict[str, Any]]:
+    return [row for row in rows(translation, "prices") if row.get("selling_model") == "usage"]
+
+
+def test_a_rate_card_is_a_usage_price_of_its_product_with_the_tiers_that_change_it():
+    found = translate(export(full()))
+    assert use(found) == [
+        {
+            "product_id": "PLAN",
+            "price_book": "list",
+            "currency": "USD",
+            "unit_price": Decimal("0.5"),
+            "billing_period": "monthly",
+            "selling_model": "usage",
+            "valid_from": "2026-01-01",
+            "tier_mode": "graduated",
+            "tiers": [{"up_to": 10, "unit_price": Decimal("0.4")}, {"unit_price": Decimal("0.3")}],
+            "name": "Support",
+            "unit": "Hour",
+        }
+    ]
+    assert outcomes(found, "RateCardEntry")[0] == (
+        Fate.TRANSLATED,
+        "a usage price by the month: the export does not say when use is billed",
+    )
+
+
+def test_beyond_the_last_tier_and_between_two_the_base_rate_counts():
+    tiers = [rate_tier("1", "10", "20"), rate_tier("21", "30", "0.1", AdjustmentType="Amount")]
+    (found,) = use(translate(export({**full(), "RateAdjustmentByTier": tiers})))
+    assert [(tier.get("up_to"), tier["unit_price"]) for tier in found["tiers"]] == [
+        (10, Decimal("0.4")),
+        (20, Decimal("0.5")),
+        (30, Decimal("0.4")),
+        (None, Decimal("0.5")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([rate("Tiers")], "the product has no base rate that it changes"),
+        (
+            [rate("Base", "5", **{"RateUnitOfMeasureClass.Name": "Tokens"})],
+            "its rate is in units that are no money",
+        ),
+        ([rate("Base", "5", Status="Inactive")], "it is not active"),
+        ([rate("Other", "5")], "its rate card is in no price book"),
+        ([rate("Base", "5", **{"DefaultUnitOfMeasure.Name": ""})], "it does not say its unit"),
+    ],
+)
+def test_a_rate_without_a_counterpart_is_left_out_and_says_why(entries: list[dict[str, str]], reason: str):
+    cards = [*full()["RateCard"], {"Name": "Other", "Type": "Base"}]
+    found = translate(export({**full(), "RateCard": cards, "RateCardEntry": entries, "RateAdjustmentByTier": []}))
+    assert (use(found), outcomes(found, "RateCardEntry")) == ([], [(Fate.NO_COUNTERPART, reason)])
+
+
+def test_a_product_with_one_price_keeps_it_as_its_default_beside_its_use():
+    entries = [rate("Base", "5", **{"Product.StockKeepingUnit": "RACK"})]
+    found = translate(export({**full(), "RateCardEntry": entries, "RateAdjustmentByTier": []}))
+    assert product(found, "RACK")["default_selling_model"] == "one_time"
 
 
 @given(st.text())

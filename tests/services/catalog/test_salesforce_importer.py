@@ -1,16 +1,18 @@
 """A translated Salesforce export in the database: quoted with its components, and unchanged by a second import."""
 
+from typing import Any
+
 from cpq.app import App
 from cpq.base.row_problems import SourceRow
 from cpq.services.catalog import salesforce_importer
 from tests.support import engine
 from tests.support.engine import Tools
 from tests.support.quotes import ACME
-from tests.support.salesforce_exports import export, full
+from tests.support.salesforce_exports import export, full, rate
 
 
-def rows() -> list[SourceRow]:
-    return salesforce_importer.translated(export(full()), with_inactive_schedules=False).rows
+def rows(**tables: Any) -> list[SourceRow]:
+    return salesforce_importer.translated(export({**full(), **tables}), with_inactive_schedules=False).rows
 
 
 def test_an_imported_bundle_is_quoted_with_its_components_and_a_second_import_changes_nothing(app: App):
@@ -34,3 +36,28 @@ def test_an_imported_bundle_is_quoted_with_its_components_and_a_second_import_ch
     line = {"product_id": "RACK", "quantity": 1, "attributes": too_many}
     error = tools.error("quote_create", account_id=ACME, line_items=[line], currency="USD")
     assert error["message"] == "Choose 0 to 2 of Drives: The DISK 1, The DISK-2, The DISK-3"
+
+
+def test_a_plan_is_quoted_with_its_rate_cards_each_on_a_line_of_its_own(app: App):
+    storage = {
+        "UsageResource.Code": "GB",
+        "UsageResource.Name": "Storage",
+        "DefaultUnitOfMeasure.Name": "Gigabyte",
+    }
+    tables = full()
+    entries = [*tables["RateCardEntry"], rate("Base", "2", **storage)]
+    resources = [*tables["UsageResource"], {"Name": "Storage"}]
+    engine.import_rows(app, lambda: iter(rows(RateCardEntry=entries, UsageResource=resources)))
+    tools = Tools(app)
+    lines = [
+        {"product_id": "PLAN", "quantity": 1, "attributes": {"Size": "small"}},
+        {"product_id": "PLAN", "quantity": 1, "selling_model": "monthly_usage:Support", "commitment": {"quantity": 15}},
+        {"product_id": "PLAN", "quantity": 1, "selling_model": "Storage", "commitment": {"amount": 100}},
+    ]
+    made = tools("quote_create", account_id=ACME, line_items=lines, currency="USD", term_months=12)
+    plan, support, use = made["line_items"]
+    assert (plan["subtotal"], plan["billing_period"]) == (100, "yearly")
+    assert (support["subtotal"], use["subtotal"]) == (12 * (10 * 0.4 + 5 * 0.3), 12 * 100)
+    again = [*lines, {**lines[1], "commitment": {"quantity": 5}}]
+    error = tools.error("quote_create", account_id=ACME, line_items=again, currency="USD", term_months=12)
+    assert error["details"]["field"] == "/line_items/3/product_id"

@@ -180,7 +180,7 @@ class BookPrices:
                     price.tiers.append(TierEffect(span, mode, low, high, unit_price))
             self._losses.translate(one, "a tier of its price, from its first day on")
         for price in (price for prices in self.prices.values() for price in prices if price.tiers):
-            self._check_tiers(price)
+            self.check_tiers(price)
 
     def take_costs(self, default: Mapping[str, Sold]) -> None:
         """The cost of a product is that of its default selling model: the export does not say for which period."""
@@ -305,13 +305,15 @@ class BookPrices:
             self._export.refuse(record, column, f"{written[:40]!r} does not begin with a date such as 2026-01-31")
             return None
 
-    def _check_tiers(self, price: BookPrice) -> None:
+    def check_tiers(self, price: BookPrice) -> None:
+        """Refuse tiers that count for the same units on the same day."""
         price.tiers.sort(key=lambda tier: tier.low)
         for before, after in zip(price.tiers, price.tiers[1:], strict=False):
             meet = before.span.first <= after.span.last and after.span.first <= before.span.last
             if meet and (before.low == after.low or (before.high or after.low) > after.low):
+                column = "Product2" if price.record.table == "PricebookEntry" else "Product"
                 message = f"{price.sku} has two tiers for {after.low} units in {price.currency}"
-                self._export.refuse(price.record, "Product2.StockKeepingUnit", message)
+                self._export.refuse(price.record, f"{column}.StockKeepingUnit", message)
             elif meet and before.tier_mode != after.tier_mode:
                 self._export.refuse(price.record, MODEL, "has tiers of two methods")
 

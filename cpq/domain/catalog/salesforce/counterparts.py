@@ -8,7 +8,6 @@ NO_COUNTERPARTS: dict[str, str] = {
     "AttributeCategory": "options are not grouped for display",
     "AttributeCategoryAttribute": "options are not grouped for display",
     "CurrencyType": "rates between currencies are policy: terms.yaml has them",
-    "PriceBookRateCard": "rate cards are not imported yet",
     "PricebookEntryDerivedPrice": "no price here is a percentage of other lines",
     "ProdtAttrScope": "it steers the handling of orders",
     "ProductCatalog": "categories are not grouped into catalogues",
@@ -20,11 +19,7 @@ NO_COUNTERPARTS: dict[str, str] = {
     "ProductRampSegment": "a ramp is given on a line, and every price with a term takes one",
     "ProductRelComponentOverride": "a bundle inside another one has the same components",
     "ProrationPolicy": "how part periods count is policy: terms.yaml says it",
-    "RateAdjustmentByTier": "rate cards are not imported yet",
-    "RateCard": "rate cards are not imported yet",
-    "RateCardEntry": "rate cards are not imported yet",
     "UnitOfMeasureClass": "units are not grouped into classes",
-    "UsageResource": "rate cards are not imported yet",
 }
 """Tables without a counterpart, with the reason; a table that is in neither list is unknown."""
 
@@ -95,6 +90,15 @@ USED_COLUMNS: dict[str, frozenset[str]] = {
         "PriceAdjustmentTier": "PriceAdjustmentSchedule.Name|Product2.StockKeepingUnit|AdjustmentType|TierType"
         "|ProductSellingModel.$$Name$SellingModelType|CurrencyIsoCode|LowerBound|UpperBound|TierValue|EffectiveFrom"
         "|EffectiveTo|PricingTerm|PricingTermUnit|SellingModelType|ScheduleType",
+        "PriceBookRateCard": "PriceBook.Name|RateCard.$$Name$Type|RateCardType",
+        "RateAdjustmentByTier": "AdjustmentType|AdjustmentValue|EffectiveFrom|EffectiveTo|LowerBound|UpperBound"
+        "|RateCardEntry.$$Product.StockKeepingUnit$RateCard.Name$UsageResource.Code$RateUnitOfMeasure.UnitCode"
+        "|RateCardEntryStatus|Product.StockKeepingUnit|RateUnitOfMeasure.Name|RateUnitOfMeasureName"
+        "|UsageResource.Name",
+        "RateCard": "Name|Type|EffectiveFrom|EffectiveTo",
+        "RateCardEntry": "DefaultUnitOfMeasure.Name|EffectiveFrom|EffectiveTo|Product.StockKeepingUnit|Rate"
+        "|RateCard.$$Name$Type|RateUnitOfMeasure.Name|RateUnitOfMeasure.UnitCode|RateUnitOfMeasureClass.Name|Status"
+        "|UsageResource.Code|UsageResource.Name",
         "Pricebook2": "Name|IsActive|IsStandard|ValidFrom|ValidTo|CostBook.Name",
         "PricebookEntry": "CurrencyIsoCode|IsActive|IsDerived|Pricebook2.$$Name$IsStandard|Product2.StockKeepingUnit"
         "|ProductSellingModel.$$Name$SellingModelType|UnitPrice",
@@ -117,6 +121,7 @@ USED_COLUMNS: dict[str, frozenset[str]] = {
         "ProductSellingModel": "Name|PricingTerm|PricingTermUnit|SellingModelType|Status",
         "ProductSellingModelOption": "Product2.StockKeepingUnit|ProductSellingModel.$$Name$SellingModelType|IsDefault",
         "UnitOfMeasure": "Name|UnitCode|Scale",
+        "UsageResource": "Name",
     }.items()
 }
 """The columns that count; the report names every other column with values."""

@@ -70,6 +70,20 @@ KEYS: dict[str, tuple[str, ...]] = {
     "CostBook": ("Name",),
     "CostBookEntry": ("CostBook.Name", "Product.StockKeepingUnit", "CurrencyIsoCode", "EffectiveFrom"),
     "PriceAdjustmentSchedule": ("Name",),
+    "PriceBookRateCard": ("RateCard.$$Name$Type", "PriceBook.Name"),
+    "RateAdjustmentByTier": (
+        "RateCardEntry.$$Product.StockKeepingUnit$RateCard.Name$UsageResource.Code$RateUnitOfMeasure.UnitCode",
+        "LowerBound",
+        "EffectiveFrom",
+    ),
+    "RateCard": ("Name",),
+    "RateCardEntry": (
+        "Product.StockKeepingUnit",
+        "RateCard.$$Name$Type",
+        "UsageResource.Code",
+        "RateUnitOfMeasure.UnitCode",
+        "EffectiveFrom",
+    ),
     "PriceAdjustmentTier": (
         "PriceAdjustmentSchedule.Name",
         "Product2.StockKeepingUnit",
@@ -102,6 +116,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "ProductSellingModel": ("Name",),
     "ProductSellingModelOption": ("Product2.StockKeepingUnit", "ProductSellingModel.$$Name$SellingModelType"),
     "UnitOfMeasure": ("Name",),
+    "UsageResource": ("Name",),
 }
 """The columns that name a record of each table that has a counterpart here; the first one is never empty."""
 

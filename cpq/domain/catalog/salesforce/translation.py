@@ -11,6 +11,7 @@ from cpq.base.row_problems import SourceRow
 from cpq.domain.catalog.salesforce import counterparts
 from cpq.domain.catalog.salesforce.attribute_options import AttributeOptions, ProductAttributes
 from cpq.domain.catalog.salesforce.book_prices import MODEL, BookPrices, SurchargeEffect
+from cpq.domain.catalog.salesforce.card_entries import RateCards
 from cpq.domain.catalog.salesforce.component_groups import BundleParts, ComponentGroups
 from cpq.domain.catalog.salesforce.counterparts import Sold
 from cpq.domain.catalog.salesforce.exported import KEYS, Export, ExportedFile, ExportedRow, ExportProblem, Record
@@ -61,6 +62,7 @@ class _Work:
         self._attributes = AttributeOptions(self.export)
         self._own = {sku: self._attributes.of(product) for sku, product in self._described.items()}
         self._prices = BookPrices(self.export, self.losses, self._described, with_inactive=self.with_inactive)
+        self._rates = RateCards(self.export, self.losses, self._prices, set(self._described))
         self._defaults = self._default_models()
         self._prices.take_tiers()
         self._take_attribute_prices()
@@ -78,6 +80,8 @@ class _Work:
         for sku, prices in self._prices.prices.items():
             for price in prices:
                 found += [("prices", price.record, values) for values in price.rows(self._ids[sku])]
+        for sku in self._described:
+            found += [("prices", record, values) for record, values in self._rates.rows(sku, self._ids[sku])]
         rows = [SourceRow(section, line, values) for line, (section, _, values) in enumerate(found, 1)]
         return rows, [record.rows[0] for _, record, _ in found]
 
@@ -92,6 +96,7 @@ class _Work:
                 self.losses.translate(one, "a product; its id has dashes where its SKU has other signs")
         self._attributes.settle(self.losses)
         self._prices.settle()
+        self._rates.settle()
         self._groups.settle()
         self._account_for_names()
         for file in files:
@@ -206,7 +211,11 @@ class _Work:
         return found
 
     def _default_word(self, sku: str) -> str | None:
-        return self._defaults[sku].model if sku in self._defaults else None
+        """With usage prices beside it, the only other way to sell a product is its default."""
+        if sku in self._defaults:
+            return self._defaults[sku].model
+        others = {price.sold.model for price in self._prices.of(sku)}
+        return others.pop() if self._rates.sells(sku) and len(others) == 1 else None
 
     def _take_attribute_prices(self) -> None:
         """An attribute-based adjustment with one condition is the surcharge of a value of an option."""
@@ -272,7 +281,9 @@ class _Work:
                 self.losses.lose(one, "no adjustment of it is here")
         codes = {one.text("UnitOfMeasure.UnitCode") for one in self._described.values()}
         for one in self.export.records("UnitOfMeasure"):
-            if one.text("UnitCode") in codes - {""}:
+            if self._rates.has_unit(one.key):
+                self.losses.translate(one, "the unit of a usage price")
+            elif one.text("UnitCode") in codes - {""}:
                 self.losses.translate(one, "the unit of its products")
             else:
                 self.losses.lose(one, "no product is sold by it")
