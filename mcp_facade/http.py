@@ -24,7 +24,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpq import __version__
-from cpq.app import App, Call, Command, tokens
+from cpq.app import App, Call, Command
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
 from cpq.app.recorded_state import StateDiffersError
@@ -162,7 +162,7 @@ def listening(settings: Settings) -> dict[str, Any]:
 
 def require_safe_bind(app: App) -> None:
     """Refuse to listen on the network while no authentication is configured."""
-    if app.settings.host not in LOOPBACK and not _has_callers(app):
+    if app.settings.host not in LOOPBACK and not app.has_callers():
         raise CpqError(
             Code.VALIDATION_ERROR,
             f"MCP_HOST is {app.settings.host}, which others can reach, but no token exists, so anyone could call.",
@@ -245,13 +245,13 @@ class _Bearer:
         presented = token.strip() if scheme.lower() == "bearer" else ""
         try:
             principal = await anyio.to_thread.run_sync(self._identify, presented, limiter=self._threads)
-        except sa.exc.SQLAlchemyError as error:
+        except StateDiffersError as error:
+            await self._refuse(scope, receive, send, error)
+            return
+        except (CpqError, sa.exc.SQLAlchemyError) as error:
             log.warning("caller not identified: the database does not answer", extra={"reason": type(error).__name__})
             down = CpqError(Code.UNAVAILABLE, "The database does not answer.", hint="Try again.", retry_after_seconds=5)
             await JSONResponse(failure(down).body, 503, {"Retry-After": "5"})(scope, receive, send)
-            return
-        except StateDiffersError as error:
-            await self._refuse(scope, receive, send, error)
             return
         if principal is not None:
             await self._application({**scope, "cpq.principal": principal}, receive, send)
@@ -264,7 +264,7 @@ class _Bearer:
         if presented:
             return self._app.identify(presented)
         # A proxy in front also calls from loopback, for other callers.
-        is_open = self._app.settings.is_private and not _has_callers(self._app)
+        is_open = self._app.settings.is_private and not self._app.has_callers()
         return LOCAL_AGENT if is_open else None
 
     async def _refuse(
@@ -400,13 +400,6 @@ def _hardened(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-def _has_callers(app: App) -> bool:
-    if app.settings.auth_token:
-        return True
-    with app.database.reading() as connection:
-        return tokens.has_tokens(connection)
 
 
 def _digest(secret: str) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
@@ -26,7 +27,14 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
 from cpq.base.text import to_wire
-from cpq.storage.database_errors import is_missing_table, is_taken, is_too_slow, is_transient, storage_fault
+from cpq.storage.database_errors import (
+    is_missing_table,
+    is_server_lost,
+    is_taken,
+    is_too_slow,
+    is_transient,
+    storage_fault,
+)
 from cpq.storage.engine import WRITE_DEADLINE_SECONDS, Database
 from cpq.storage.schema import SCHEMA_VERSION, tables
 from cpq.storage.tenants import of_tenant
@@ -134,11 +142,22 @@ class App:
         return answer
 
     def identify(self, presented: str) -> Principal | None:
-        """The caller whose token this is, or None; tried once, with the database's own errors."""
-        with self.database.reading() as connection:
-            now, load = self.effects.now(), self.policies.current
-            tx = Tx(connection, ENGINE, now, self.effects, self.settings, load, self.kept, self.audit_key)
-            return tokens.verify_token(tx, presented)
+        """The caller whose token this is, or None."""
+        return self._at_the_door(lambda tx: tokens.verify_token(tx, presented))
+
+    def has_callers(self) -> bool:
+        """Whether callers need a token: there is a shared one, or one was ever made."""
+        return bool(self.settings.auth_token) or self._at_the_door(lambda tx: tokens.has_tokens(tx.connection))
+
+    def _at_the_door(self, look: Callable[[Tx], T]) -> T:
+        """Read before it is known who calls. It waits for a lost server like the call itself."""
+
+        def once() -> T:
+            with self.database.reading() as connection:
+                now, load = self.effects.now(), self.policies.current
+                return look(Tx(connection, ENGINE, now, self.effects, self.settings, load, self.kept, self.audit_key))
+
+        return self._attempt(self.new_call(ENGINE), once)
 
     def recall(self, call: Call, command: Command) -> Answer | None:
         """The answer `write` would replay, to skip long work; CONFLICT if the key belongs to another request."""
@@ -210,14 +229,17 @@ class App:
         self.database.close()
 
     def _attempt(self, call: Call, once: Callable[[], T]) -> T:
-        """Retry the whole transaction on transient failures, up to ATTEMPTS_MAX times or until the deadline."""
+        """Retry the whole transaction on transient failures, up to ATTEMPTS_MAX times or until the deadline.
+
+        A lost server is tried until the deadline: while a standby takes over, attempts fail quickly and mean nothing.
+        """
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
-        for attempt in range(1, ATTEMPTS_MAX + 1):
+        for attempt in count(1):
             call.check()
             try:
                 return once()
             except UnpreparedError as missing:
-                if attempt == ATTEMPTS_MAX:
+                if attempt >= ATTEMPTS_MAX:
                     raise
                 self.read_unaudited(call, missing.prepare)
             except sa.exc.TimeoutError as error:
@@ -244,7 +266,8 @@ class App:
                     raise CpqError(Code.TIMEOUT, "The database took too long; nothing was changed.") from error
                 if not is_transient(error):
                     raise
-                if attempt == ATTEMPTS_MAX or self.effects.monotonic() > deadline:
+                is_last = attempt >= ATTEMPTS_MAX and not is_server_lost(error)
+                if is_last or self.effects.monotonic() > deadline:
                     raise CpqError(
                         Code.UNAVAILABLE,
                         "The database did not answer in time.",
@@ -253,7 +276,7 @@ class App:
                     ) from error
                 metrics.RETRIES.inc()
                 log.info("transaction retried", extra={"attempt": attempt, "trace_id": call.trace_id})
-                self.effects.sleep(self.effects.jitter(min(0.02 * 2**attempt, 1.0)))
+                self.effects.sleep(self.effects.jitter(min(0.02 * 2 ** min(attempt, 6), 1.0)))
         raise AssertionError("the loop returns or raises")
 
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> tuple[T, list[Callable[[Tx], None]]]:

@@ -22,6 +22,9 @@ PAGES_SECONDS = 6 * 3600.0
 
 LOOK_SECONDS = 5.0
 
+STUCK_SECONDS = 5.0
+"""From when on a server counts as one that does not answer."""
+
 TRY_SECONDS = 1.0
 """How long a probe waits for its turn to write."""
 
@@ -36,6 +39,8 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
         "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
         "background": "; ".join(troubles) or "ok",
     }
+    if stuck := _stuck(app):
+        return {"database": stuck, "migrations": "unknown", **rest}
     try:
         found = app.schema_version()
     except CpqError:
@@ -76,6 +81,12 @@ def policy_loop(app: App) -> Loop:
         return LOOK_SECONDS
 
     return Loop("policies", look)
+
+
+def _stuck(app: App) -> str | None:
+    """Calls that have waited long for the database, for example for a standby that no longer answers."""
+    stuck = [waited for waited in app.database.waits() if waited >= STUCK_SECONDS]
+    return f"does not answer: {len(stuck)} calls wait for it, the longest for {max(stuck):.0f} s" if stuck else None
 
 
 def _writes(app: App) -> str:

@@ -168,6 +168,33 @@ class Settings:
         variable="CPQ_DATABASE_URL",
         description="`postgresql+psycopg://…` for many workers; an SQLite file otherwise",
     )
+    database_connections_max: int = setting(
+        70,
+        at_least=2,
+        at_most=1000,
+        variable="CPQ_DATABASE_CONNECTIONS_MAX",
+        description="maximum connections of one process to PostgreSQL; a third of them is for reads",
+    )
+    database_answer_seconds: float = setting(
+        15,
+        at_least=1,
+        at_most=600,
+        variable="CPQ_DATABASE_ANSWER_SECONDS",
+        description="seconds that PostgreSQL may take for one statement or commit; then its connection is given up",
+    )
+    database_pooler: Literal["none", "transaction"] = setting(
+        among=("none", "transaction"),
+        default="none",
+        variable="CPQ_DATABASE_POOLER",
+        description="`transaction` behind PgBouncer in transaction mode: session settings come with each transaction",
+    )
+    database_prepare_threshold: int = setting(
+        5,
+        at_least=0,
+        at_most=1000,
+        variable="CPQ_DATABASE_PREPARE_THRESHOLD",
+        description="after how many uses a statement is prepared; 0 prepares none, as PgBouncer before 1.21 needs it",
+    )
     audit_key_file: Path | None = setting(
         None,
         variable="CPQ_AUDIT_KEY_FILE",

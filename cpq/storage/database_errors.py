@@ -6,18 +6,25 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-_RETRY_SQLSTATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03"}
+_LOST_RACE = {"40001", "40P01", "55P03"}
+_STOPPED_OR_STARTING = {"57P01", "57P02", "57P03", "53300"}
+"""A server that shuts down or starts, or whose places are all taken, for example by sessions of one that was killed."""
 
 
 def is_transient(error: BaseException) -> bool:
     """True when the whole transaction may succeed if it is run again."""
     if not isinstance(error, sa.exc.DBAPIError):
         return False
-    sqlstate = getattr(error.orig, "sqlstate", None)
-    if sqlstate:
-        return sqlstate in _RETRY_SQLSTATES or sqlstate.startswith("08")
-    if "locked" in str(error.orig) or "busy" in str(error.orig):
-        return isinstance(error, sa.exc.OperationalError)
+    if getattr(error.orig, "sqlstate", None) in _LOST_RACE or is_server_lost(error):
+        return True
+    is_busy = "locked" in str(error.orig) or "busy" in str(error.orig)
+    return is_busy and isinstance(error, sa.exc.OperationalError)
+
+
+def is_server_lost(error: sa.exc.DBAPIError) -> bool:
+    """True when the connection or its server is gone: the transaction has not failed, it had nobody to talk to."""
+    if sqlstate := getattr(error.orig, "sqlstate", None):
+        return sqlstate in _STOPPED_OR_STARTING or sqlstate.startswith("08")
     return error.connection_invalidated or "connection" in str(error.orig).lower()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
+from cpq.base.late_modules import LateModule
 from cpq.base.private_folder import make_private
 from cpq.base.settings import Settings
 from cpq.storage.database_errors import storage_fault
@@ -23,6 +24,12 @@ try:
     import pysqlite3 as sqlite_driver
 except ImportError:  # Platforms without its wheel use Python's own SQLite.
     import sqlite3 as sqlite_driver
+
+if TYPE_CHECKING:
+    from cpq.storage import postgres
+    from cpq.storage.postgres import Postgres
+else:
+    postgres = LateModule("cpq.storage.postgres")  # A store on SQLite has no use for its driver.
 
 SQLITE_SAFE_VERSION = (3, 51, 3)
 """Older versions have the WAL-reset bug. The writer gate avoids the overlap it needs; `cpq doctor` still warns."""
@@ -47,6 +54,7 @@ class Database:
         """A call met a damaged page."""
         self.page_problem: str | None = None
         """What the last check of the pages found."""
+        self._postgres: Postgres | None = None
         if self.is_sqlite:
             path = settings.sqlite_path.absolute()
             self._file: Path | None = path
@@ -56,7 +64,8 @@ class Database:
             self._reader = _sqlite_engine(path, begin="BEGIN", query_only=True)
         else:
             self._file = self._gate = self._connection = None
-            self._writer = self._reader = _postgres_engine(settings)
+            server: Postgres = postgres.Postgres(settings, effects)
+            self._postgres, self._writer, self._reader = server, server.writer, server.reader
 
     def exists(self) -> bool:
         """False when opening it would only create an empty file; always true for a server."""
@@ -118,6 +127,10 @@ class Database:
             self.page_problem = None if found == ["ok"] else "; ".join(" ".join(line.split()) for line in found)
         return self.page_problem
 
+    def waits(self) -> list[float]:
+        """For how many seconds each call has waited for an answer of a PostgreSQL server so far."""
+        return self._postgres.waits() if self._postgres else []
+
     def watch_waits(self, on_wait: Callable[[float], None]) -> None:
         """Give `on_wait` the seconds that each write waits for its turn; PostgreSQL has no such queue."""
         if self._gate is not None:
@@ -134,10 +147,14 @@ class Database:
 
 
 @contextmanager
-def wide_cache(connection: Connection) -> Iterator[None]:
-    """Room for the pages of one large write, so that SQLite does not spill and reread them; given back afterwards."""
+def large_work(connection: Connection) -> Iterator[None]:
+    """For one large write. On PostgreSQL its statements may take long.
+
+    On SQLite it has room for its pages, so that they are not spilled and read again; the room is given back afterwards.
+    """
     if connection.dialect.name != "sqlite":
-        yield
+        with postgres.unhurried(connection):
+            yield
         return
     connection.exec_driver_sql(f"PRAGMA cache_size={-32 * CACHE_KILOBYTES}")
     try:
@@ -158,7 +175,8 @@ def migration_engine(settings: Settings) -> Engine:
         make_private(path.parent)
         path.touch(mode=0o600)
         return _sqlite_engine(path, begin="BEGIN IMMEDIATE", query_only=False, foreign_keys=False)
-    return _postgres_engine(settings)
+    engine: Engine = postgres.create_engine(settings)
+    return engine
 
 
 @contextmanager
@@ -207,38 +225,6 @@ def _sqlite_engine(path: Path, *, begin: str, query_only: bool, foreign_keys: bo
     def _begin(connection: Connection) -> None:
         with driver_cursor(connection, begin) as cursor:
             cursor.execute(begin)
-
-    return engine
-
-
-def _postgres_engine(settings: Settings) -> Engine:
-    timeout_ms = int(settings.tool_timeout_seconds * 1000)
-    engine = sa.create_engine(
-        settings.database_url,
-        isolation_level="READ COMMITTED",
-        pool_pre_ping=True,
-        pool_size=10,
-        max_overflow=60,
-        pool_timeout=5,
-        connect_args={
-            **({} if "connect_timeout" in sa.make_url(settings.database_url).query else {"connect_timeout": 3}),
-            "keepalives_idle": 1,
-            "keepalives_interval": 1,
-            "keepalives_count": 2,
-            "tcp_user_timeout": 3000,
-            "options": f"-c lock_timeout=5000 -c statement_timeout={timeout_ms} "
-            f"-c idle_in_transaction_session_timeout={timeout_ms} -c timezone=UTC -c datestyle=ISO",
-        },
-    )
-
-    @event.listens_for(engine, "connect")
-    def _watch(connection: Any, record: Any) -> None:
-        # A cancelled wait for a synchronous standby still answers COMMIT with success, plus this warning.
-        warnings: list[str] = []
-        record.info["commit_warnings"] = warnings
-        connection.add_notice_handler(
-            lambda notice: warnings.append(notice.message_primary or "") if notice.sqlstate == "01000" else None
-        )
 
     return engine
 

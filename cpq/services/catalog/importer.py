@@ -39,7 +39,7 @@ from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDe
 from cpq.domain.configuration.model_compiler import compile_model
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
-from cpq.storage.engine import wide_cache
+from cpq.storage.engine import large_work
 from cpq.storage.schema import tables
 from cpq.storage.statements import insert_many, insert_written
 
@@ -64,7 +64,7 @@ def import_rows(tx: Tx, rows: Iterable[SourceRow]) -> ImportReport:
 
     Raises VALIDATION_ERROR with every bad row in `details.problems`; the caller then rolls the transaction back.
     """
-    with _without_garbage_collection(), wide_cache(tx.connection), _Import(tx) as work:
+    with _without_garbage_collection(), large_work(tx.connection), _Import(tx) as work:
         for section, batch in _batches(rows):
             work.take(section, batch)
         work.finish()

@@ -19,7 +19,7 @@ from cpq.domain.catalog.preparation import prepare_products
 from cpq.services.catalog import exporter, word_index
 from cpq.services.catalog.importer import declared_by_categories
 from cpq.storage.database_errors import storage_fault
-from cpq.storage.engine import wide_cache
+from cpq.storage.engine import large_work
 from cpq.storage.schema import tables
 
 log = logging.getLogger("cpq.catalog")
@@ -61,7 +61,7 @@ def rebuild(app: App, progress: Progress = lambda _done, _total: None) -> int:
     tenants = _tenants(app)
 
     def work(tx: Tx) -> int:
-        with wide_cache(tx.connection):
+        with large_work(tx.connection):
             word_index.clear(tx)
             return sum(_index_all(replace(tx, principal=replace(ENGINE, tenant_id=one)), progress) for one in tenants)
 
