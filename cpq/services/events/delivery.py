@@ -13,7 +13,7 @@ from cpq.app.access import ENGINE, Principal
 from cpq.app.transaction import Tx
 from cpq.base.background import Loop
 from cpq.base.late_modules import LateModule
-from cpq.base.settings import Webhook
+from cpq.base.webhooks import Webhook
 from cpq.services.events import claims, http_post, signing
 from cpq.services.events.claims import Claimed, Status
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
-from cpq.base.settings import Webhook
 from cpq.base.text import canonical_json, to_wire
+from cpq.base.webhooks import Webhook
 from cpq.storage.schema import tables
 
 BODY_BYTES_MAX = 64 * 1024

@@ -14,8 +14,9 @@ from cpq.app import App
 from cpq.app.health import readiness
 from cpq.base.background import Loop, stop
 from cpq.base.errors import CpqError
-from cpq.base.settings import Webhook, read_secrets, read_settings, read_webhooks
+from cpq.base.settings import read_settings
 from cpq.base.text import read_json
+from cpq.base.webhooks import Webhook, read_secrets, read_webhooks
 from cpq.services.events import http_post, signing
 from tests.support.webhook_receiver import KEY, SECRET
 
