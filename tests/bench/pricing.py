@@ -6,7 +6,7 @@ from typing import Any
 
 from cpq.base.memory import spare_the_collector
 from cpq.domain.pricing import price
-from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment, Tier
+from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Line, PriceRow, Product, Request, Segment, Tier, Usage
 
 SIZES = (10, 100, 1_000, 10_000)
 PRODUCTS = 60
@@ -32,6 +32,9 @@ def measure() -> dict[str, float]:
     special = special_quote(1_000)
     best = min(_seconds(price, special) for _ in range(60))
     figures["1,000 lines with price, amount or ramp: lines a second"] = 1_000 / best
+    use = usage_quote(1_000)
+    best = min(_seconds(price, use) for _ in range(60))
+    figures["1,000 lines of use with a price: lines a second"] = 1_000 / best
     return figures | {f"{size:,} lines: pricer / bare integers": ours[size] / theirs[size] for size in SIZES}
 
 
@@ -50,6 +53,37 @@ def special_quote(size: int) -> Request:
             of_term = recurring[number % len(recurring)]
             lines.append(Line(line.id, of_term, 7, ramp=ramp))
     return plain._replace(lines=tuple(lines), term_months=12)
+
+
+def usage_quote(size: int) -> Request:
+    """Rate cards of four kinds, each with a rate of the seller; three lines in four commit to something."""
+    cards = {f"use_{number}": Product((_rate_card(number),)) for number in range(PRODUCTS)}
+    commitments = (Usage(quantity=5_000), Usage(amount=400 * MICRO), None, Usage(quantity=100_000, expected=200_000))
+    lines = tuple(
+        Line(f"line_{number}", f"use_{number % PRODUCTS}", 1, usage=commitments[number % 4], override=9_000)
+        for number in range(size)
+    )
+    return Request("USD", "2026-11-16", lines, cards, ("list",), {"standard": 19 * MICRO}, term_months=12)
+
+
+def _rate_card(number: int) -> PriceRow:
+    rate, mode = 10_000 + number * 7, ("none", "graduated", "volume", "package")[number % 4]
+    tiers = (Tier(1_000, rate), Tier(100_000, rate * 9 // 10, 5 * MICRO), Tier(None, rate * 8 // 10))
+    return PriceRow(
+        f"use_{number}",
+        rate,
+        "list",
+        None,
+        "monthly",
+        mode,
+        tiers if mode in ("graduated", "volume") else (),
+        package_size=100 if mode == "package" else None,
+        free_quantity=number % 2 * 100,
+        cost=rate // 2,
+        is_usage=True,
+        unit="call",
+        minimum_spend=None if number % 3 else 5 * MICRO,
+    )
 
 
 def _seconds(work: Callable[[Any], object], quote: object) -> float:

@@ -95,39 +95,57 @@ def usage_discounts(price: LinePrice, request: Request) -> tuple[int, int]:
 
     The discount on the quote lowers what is committed, and not the rates.
     """
-    line, plan = price.line, price.plan
-    kept_of_rate = Fraction(ONE_HUNDRED_PERCENT - line.discount, ONE_HUNDRED_PERCENT)
-    off_regular, off_list = _lowered_rates(line, plan)
+    kept = ONE_HUNDRED_PERCENT - price.line.discount
+    of_regular, of_list = _lowered_rates(price.line, price.plan)
+    regular = of_regular[0] * kept, of_regular[1] * ONE_HUNDRED_PERCENT
+    listed = of_list[0] * kept, of_list[1] * ONE_HUNDRED_PERCENT
     money = _kept_money(price, request)
-    if money is None:
-        kept = [kept_of_rate * off_regular, kept_of_rate * off_list]
-    else:
-        listed = Fraction(price.net, price.list_amount) if price.list_amount else Fraction(1)
-        kept = [min(kept_of_rate * off_regular, money), min(kept_of_rate * off_list, listed)]
-    first, second = (ONE_HUNDRED_PERCENT - int(share * ONE_HUNDRED_PERCENT // 1) for share in kept)
-    return max(0, first), second
+    if money is not None:
+        regular = _smaller(regular, money)
+        listed = _smaller(listed, (price.net, price.list_amount) if price.list_amount else _WHOLE)
+    return max(0, _percent_less(regular)), _percent_less(listed)
 
 
-def _kept_money(price: LinePrice, request: Request) -> Fraction | None:
+Share = tuple[Exact, Exact]
+"""A part and its whole. Fractions would take most of the time of a usage line."""
+
+_WHOLE: Share = (1, 1)
+
+
+def _smaller(one: Share, other: Share) -> Share:
+    return one if one[0] * other[1] <= other[0] * one[1] else other
+
+
+def _percent_less(kept: Share) -> int:
+    return ONE_HUNDRED_PERCENT - int(kept[0] * ONE_HUNDRED_PERCENT // kept[1])
+
+
+def _kept_money(price: LinePrice, request: Request) -> Share | None:
     """The share of the regular commitment that is charged, exact where no amount was given; None of nothing."""
-    line = price.line
+    line, amount = price.line, price.amount
     if not price.regular:
         return None
     if line.amount_off or request.requested_amount:
-        return Fraction(price.net, price.regular)
-    given = price.amount if price.given is None else price.given
+        return price.net, price.regular
+    given = amount if price.given is None else price.given
     kept = (ONE_HUNDRED_PERCENT - line.discount) * (ONE_HUNDRED_PERCENT - request.requested_discount)
-    return Fraction(given) / Fraction(price.amount) * Fraction(kept, ONE_HUNDRED_PERCENT**2)
+    return (
+        given.numerator * amount.denominator * kept,
+        given.denominator * amount.numerator * ONE_HUNDRED_PERCENT**2,
+    )
 
 
-def _lowered_rates(line: Line, plan: Plan) -> tuple[Fraction, Fraction]:
+def _lowered_rates(line: Line, plan: Plan) -> tuple[Share, Share]:
     """The smallest shares of the regular rates and of the list rates that are charged at any quantity."""
     row, listed = plan.row, listed_card(plan)
-    factor = rule_factor(line, plan)
+    factor = rule_factor(line, plan) if line.adjustments else Fraction(1)
     if line.override is None:
-        return Fraction(1), factor if row is listed else factor * least_share(row, listed)
+        least, of = _WHOLE if row is listed else _least(row, listed)
+        return _WHOLE, (least * factor.numerator, of * factor.denominator)
     card = overridden(row, line.override)
-    return least_share(card, row) / factor if factor else Fraction(1), least_share(card, listed)
+    least, of = _least(card, row)
+    of_list = (least, of) if row is listed else _least(card, listed)
+    return (least * factor.denominator, of * factor.numerator) if factor else _WHOLE, of_list
 
 
 def least_share(card: PriceRow, other: PriceRow) -> Fraction:
@@ -136,19 +154,24 @@ def least_share(card: PriceRow, other: PriceRow) -> Fraction:
     Between two bounds both charges are lines, so that the share is smallest at a bound, just above one, or far beyond.
     Packages are compared as full ones where the other card has none of their size.
     """
+    least, of = _least(card, other)
+    return Fraction(least) / of
+
+
+def _least(card: PriceRow, other: PriceRow) -> Share:
     if card.package_size != other.package_size:
         card, other = _by_unit(card), _by_unit(other)
     if not card.tiers and not other.tiers:
-        return Fraction(card.unit_price, other.unit_price) if other.unit_price else Fraction(1)
+        return (card.unit_price, other.unit_price) if other.unit_price else _WHOLE
     bounds = [tier.up_to for row in (card, other) for tier in row.tiers if tier.up_to is not None]
     tried = {1, ENDLESS, *bounds, *(bound + 1 for bound in bounds)}
     least: Exact = 1
     of: Exact = 0
     for above in tried:
         rate, usual = _rate(card, above), _rate(other, above)
-        if usual and (not of or rate * of < least * usual):  # Fractions would take several times as long.
+        if usual and (not of or rate * of < least * usual):
             least, of = rate, usual
-    return Fraction(least) / of if of else Fraction(1)
+    return (least, of) if of else _WHOLE
 
 
 def _rate(row: PriceRow, above: int) -> Exact:
