@@ -1,4 +1,4 @@
-"""`cpq export`: writes the catalogue as a file for `cpq import`, and quotes as documents or data."""
+"""`cpq export`: writes catalogue and prices as files for `cpq import`, and quotes as documents or data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from cpq.cli.lazy_group import LazyGroup
 
 EXPORT_COMMANDS = {
     "catalog": ("cpq.cli.export_catalog:export_catalog", "Write all products, with their categories in JSON and YAML."),
+    "prices": ("cpq.cli.export_prices:export_prices", "Write all prices, with the price books in JSON and YAML."),
     "quote": ("cpq.cli.export_quote:export_quote", "Write a quote as PDF, HTML, JSON, UBL or CSV."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=EXPORT_COMMANDS)
 def export() -> None:
-    """Write the catalogue as a file for `cpq import`, or a quote as a document or as data.
+    """Write the catalogue or its prices as a file for `cpq import`, or a quote as a document or as data.
 
     \b
     Example:

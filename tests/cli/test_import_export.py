@@ -232,6 +232,57 @@ def test_an_export_fills_an_empty_database_with_the_same_catalogue(home: Path, t
     assert second.read_text() == first.read_text()
 
 
+ODD_PRICES = [
+    {"product_id": "prod_qmb15", "price_book": "list", "currency": "USD", "unit_price": "1.000001", "priority": -3,
+     "valid_from": "2020-01-01", "valid_to": "2020-12-31", "tax_included": True, "cost": "0", "quantity_scope": "quote",
+     "tier_mode": "graduated", "tiers": [{"up_to": 9, "unit_price": "2", "flat_fee": "0.5"}, {"unit_price": "0"}]},
+    {"id": "mine-1", "product_id": "prod_qmb15", "account_id": "acct_acme_001", "currency": "JPY", "unit_price": "5",
+     "billing_period": "18 months", "selling_model": "evergreen", "name": "=2+3"},
+    {"product_id": "prod_qmb15", "price_book": "odd", "currency": "EUR", "unit_price": "0.000001", "unit": "call",
+     "billing_period": "monthly", "selling_model": "usage", "free_quantity": 7, "minimum_spend": "0",
+     "maximum_spend": "9.5", "tier_mode": "package", "package_size": 12},
+]  # fmt: skip
+ODD_BOOK = {"id": "odd", "name": "Odd", "region": "emea", "base_currency": "USD", "price_rounding": "just_below"}
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "csv"])
+def test_g01_importing_exported_prices_changes_nothing_on_either_database(
+    store: Settings, tmp_path: Path, run: Run, form: str
+):
+    cpq = partial(run, "--home", store.home, "--database-url", store.database_url)
+    (tmp_path / "odd.json").write_text(json.dumps({"price_books": [ODD_BOOK], "prices": ODD_PRICES}))
+    ran = cpq("import", "prices", tmp_path / "odd.json")
+    assert ran.code == 0, ran.err
+    file = tmp_path / f"prices.{form}"
+    ran = cpq("export", "prices", "--output", file)
+    counted = re.search(r"Exported (?:[0-9]+ price books and )?([0-9,]+) prices\.", ran.err)
+    assert counted is not None, ran.err
+    exported = file.read_bytes()
+    ran = cpq("import", "prices", file, "--json")
+    assert ran.code == 0, ran.out
+    report = json.loads(ran.out)
+    assert report["unchanged"]["prices"] == int(counted[1].replace(",", "")) > 1000
+    assert set(report["created"].values()) == set(report["updated"].values()) == {0}
+    assert cpq("export", "prices", "--output", file).code == 0
+    assert file.read_bytes() == exported
+
+
+def test_g01_exported_prices_fill_another_database_with_the_same(home: Path, tmp_path: Path, run: Run):
+    (tmp_path / "odd.json").write_text(json.dumps({"price_books": [ODD_BOOK], "prices": ODD_PRICES[::2]}))
+    run("import", "prices", tmp_path / "odd.json")
+    run("export", "catalog", "--output", tmp_path / "catalog.json")
+    listed = tmp_path / "first.json"
+    run("export", "prices", "--output", listed)
+    every = json.loads(listed.read_text())
+    every["prices"] = [row for row in every["prices"] if "account_id" not in row]
+    listed.write_text(json.dumps(every))
+    run("--home", tmp_path / "copy", "init")
+    for kind, file in (("catalog", "catalog.json"), ("prices", "first.json")):
+        assert run("--home", tmp_path / "copy", "import", kind, tmp_path / file).code == 0
+    run("--home", tmp_path / "copy", "export", "prices", "--output", tmp_path / "second.json")
+    assert json.loads((tmp_path / "second.json").read_text()) == every
+
+
 def test_an_export_goes_to_stdout_and_keeps_it_clean(home: Path, run: Run):
     ran = run("export", "catalog")
     exported = json.loads(ran.out)

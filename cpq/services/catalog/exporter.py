@@ -1,4 +1,4 @@
-"""Exports the catalogue as rows that an import accepts and finds unchanged, and counts its contents."""
+"""Exports products and prices as rows that an import accepts and finds unchanged, and counts its contents."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import yaml
 
 from cpq.app.transaction import Tx
 from cpq.base.text import without_formula
+from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel, Tier
 from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.configuration.declarations import OptionRow
 from cpq.domain.field_types import Row
@@ -34,8 +35,17 @@ def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda 
     columns = [*(name for name in ProductRow.model_fields if name not in PRODUCT_TEXTS.values()), *_translated(tx)]
     sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
     if form == "csv":
-        return _write_csv(file, sections["products"], columns)
+        return _write_csv(file, "products", sections["products"], columns)
     written = {"json": _write_json, "yaml": _write_yaml}[form](file, sections)
+    return {name: count for name, count in written.items() if count}
+
+
+def write_prices(tx: Tx, form: str, file: IO[str], progress: Progress = lambda _done, _total: None) -> dict[str, int]:
+    """Write prices, and price books where the form has sections; returns the count of each."""
+    priced = _watched(prices(tx), counts(tx)["prices"], progress)
+    if form == "csv":
+        return _write_csv(file, "prices", priced, list(PriceRow.model_fields))
+    written = {"json": _write_json, "yaml": _write_yaml}[form](file, {"price_books": price_books(tx), "prices": priced})
     return {name: count for name, count in written.items() if count}
 
 
@@ -60,6 +70,41 @@ def categories(tx: Tx) -> Iterator[Values]:
             "attributes": {name: _without_defaults(AttributeDefinition, a) for name, a in row.attributes.items()},
         }
         yield dict(spread(_without_defaults(CategoryRow, values), CATEGORY_TEXTS))
+
+
+def price_books(tx: Tx) -> Iterator[Values]:
+    """Every price book as a row of an import file, in the order of ids."""
+    query = sa.select(tables.price_book).where(tx.own(tables.price_book)).order_by(tables.price_book.c.id)
+    for row in tx.connection.execute(query):
+        yield _without_defaults(PriceBookRow, {name: getattr(row, name) for name in PriceBookRow.model_fields})
+
+
+def prices(tx: Tx) -> Iterator[Values]:
+    """Every price as a row of an import file, in the order of products, read in batches."""
+    table = tables.price
+    query = sa.select(table).where(tx.own(table)).order_by(table.c.product_id, table.c.id)
+    for row in tx.connection.execute(query.execution_options(yield_per=BATCH)):
+        yield _price(row)
+
+
+def _price(row: sa.Row[Any]) -> Values:
+    stored = row._asdict()
+    is_usual = stored["selling_model"] == SellingModel.of(row.billing_period)
+    days = {name: stored[name] and stored[name].isoformat() for name in ("valid_from", "valid_to")}
+    values = {
+        **{name: stored[name] for name in PriceRow.model_fields if name != "price_book"},
+        "price_book": row.price_book_id,
+        "selling_model": None if is_usual else stored["selling_model"],
+        "tiers": [_without_defaults(Tier, tier) for tier in row.tiers],
+        "surcharges": row.surcharges or None,
+        **days,
+    }
+    # An id that an import would make again is not one that somebody gave, and may be longer than those.
+    made = PriceRow.model_construct(**{**values, "id": None, "selling_model": SellingModel(stored["selling_model"])})
+    if made.key() == row.id:
+        values["id"] = None
+    given = {name: values[name] for name in PriceRow.model_fields if values[name] is not None}
+    return _without_defaults(PriceRow, given)
 
 
 def products(tx: Tx) -> Iterator[Values]:
@@ -171,15 +216,15 @@ def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict
     return written
 
 
-def _write_csv(file: IO[str], products: Iterator[Values], columns: list[str]) -> dict[str, int]:
+def _write_csv(file: IO[str], kind: str, rows: Iterator[Values], columns: list[str]) -> dict[str, int]:
     """Nested values are JSON in their cell: a column for each would lose the difference between text and number."""
     writer = csv.writer(file, lineterminator="\r\n")  # Only so is a lone carriage return in a text quoted.
     writer.writerow(columns)
     written = 0
-    for row in products:
+    for row in rows:
         writer.writerow([_csv_cell(row.get(column)) for column in columns])
         written += 1
-    return {"products": written} if written else {}
+    return {kind: written} if written else {}
 
 
 def _csv_cell(value: object) -> str:
