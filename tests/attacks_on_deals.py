@@ -39,6 +39,13 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "test_no_path_at_all_of_a_split_deal_gives_a_customer_what_nobody_saw",
         ),
         attack(
+            "every order of rates, commitments, free months, custom items and dates",
+            "an approval covers the terms it was given for, or ones that give less",
+            "test_no_path_of_special_terms_gives_a_customer_what_nobody_saw",
+            "test_g07_no_path_of_rates_and_commitments_gives_a_customer_what_nobody_saw",
+            "test_no_path_at_all_of_special_terms_gives_a_customer_what_nobody_saw",
+        ),
+        attack(
             "another product under the number of a removed line",
             "asked again",
             "test_another_product_under_the_number_of_a_removed_line_is_asked_about",

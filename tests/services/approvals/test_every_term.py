@@ -1,4 +1,5 @@
-"""Every path of a quote whose terms an agent changes: prices, free months, custom items, validity, dates.
+"""Every path of a quote whose terms an agent changes: prices, free months, custom items, validity, dates,
+rates, commitments.
 
 Nothing reaches the customer that nobody saw: an approval covers the terms it was given for, or ones that give less.
 """
@@ -18,7 +19,7 @@ from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.domain.pricing.request import Segment
-from cpq.domain.quotes.special_terms import CustomItem, SpecialTerms
+from cpq.domain.quotes.special_terms import Commitment, CustomItem, SpecialTerms
 from cpq.services import approvals, quotes
 from cpq.storage.schema.tables import approval, quote, quote_line, quote_version
 from tests.support.approvals import person
@@ -29,6 +30,7 @@ ANN = Principal("ann", "human", frozenset({Role.SALES_MANAGER, Role.DEAL_DESK, R
 PRICE = 79_000_000
 """Of a month, in millionths."""
 NOTHING: dict[str, Any] = {"unit_price": None, "price_reason": None, "start_date": None, "term_months": None}
+NOTHING |= {"commitment": None}
 CLEARED = ("approved", "sent", "accepted")
 
 Action = Callable[[], Any]
@@ -40,6 +42,7 @@ class Offer(NamedTuple):
     needs: frozenset[str] = frozenset()
     special: dict[str, Any] = {}  # noqa: RUF012 - never changed
     ramp: tuple[Segment, ...] = ()
+    discount: int = 0
     has_custom: bool = False
     valid_until: date | None = None
 
@@ -58,7 +61,27 @@ OFFERS = {
     "validity": Offer(MANAGER, valid_until=date(2027, 1, 10)),
     "later": Offer(MANAGER, priced(90, start_date=date(2027, 4, 1), term_months=12)),
 }
-LESS = {("price", "lower price")}
+
+
+def used(rate: int | None, committed: int, **more: Any) -> dict[str, Any]:
+    """A rate of the seller in millionths, and the amount that is committed for a month."""
+    given = {} if rate is None else {"unit_price": rate, "price_reason": "x"}
+    return {**given, "commitment": Commitment(amount=committed * 1_000_000) if committed else None, **more}
+
+
+COMMITTED = 1_000
+USE_OFFERS = {
+    "plain": Offer(special=used(None, COMMITTED)),
+    "rate": Offer(MANAGER, used(22_500_000, COMMITTED)),
+    "lower rate": Offer(MANAGER, used(21_000_000, COMMITTED)),
+    "rate with less committed": Offer(MANAGER, used(22_500_000, 950)),
+    "rate with the minimum alone": Offer(MANAGER, used(22_500_000, 0)),
+    "rate of a shorter time": Offer(MANAGER, used(22_500_000, COMMITTED, term_months=6)),
+    "less off all": Offer(MANAGER, used(None, COMMITTED), discount=10_000_000),
+    "lower minimum": Offer(MANAGER, used(None, 0), discount=10_000_000),
+}
+"""Of air at 24 for 1,000 m³, with a minimum spend of 900 a month."""
+LESS = {("price", "lower price"), ("rate", "lower rate")}
 """Offers that give the customer no more than another."""
 
 
@@ -69,6 +92,7 @@ class Explorer:
     tx: Tx
     id: str
     offers: tuple[tuple[str, ...], ...]
+    known: dict[str, Offer]
     names: dict[str, str] = field(default_factory=dict)
     """The offer by what is stored of it."""
     states: set[Any] = field(default_factory=set)
@@ -116,13 +140,13 @@ class Explorer:
             approvals.decide(ann, row.id, "approve", fingerprint=row.fingerprint, comment="x")
 
     def offer(self, name: str, number: int) -> None:
-        tx, offer = replace(self.tx, principal=BOT), OFFERS[name]
+        tx, offer = replace(self.tx, principal=BOT), self.known[name]
         custom = quotes.DraftLine(
             0, "custom", 1, special=SpecialTerms(500_000_000, custom=CustomItem("Freight", cost=100_000_000))
         )
         rows = self.tx.connection.execute(sa.select(quote_line).where(*self._of(quote_line, number))).all()
         extra = [f"{self.id}-ql-{row.number}" for row in rows if row.number > 1]
-        change = {"ramp": offer.ramp, "special": {**NOTHING, **offer.special}}
+        change = {"ramp": offer.ramp, "special": {**NOTHING, **offer.special}, "discount_pct": offer.discount}
         changes = quotes.Changes(
             terms={"valid_until": offer.valid_until} if offer.valid_until else {},
             clear=() if offer.valid_until else ("valid_until",),
@@ -136,8 +160,8 @@ class Explorer:
 
     def stored(self, number: int) -> str:
         """What is stored of the terms of a version."""
-        run = self.tx.connection.execute
-        lines = run(sa.select(quote_line.c.special, quote_line.c.ramp).where(*self._of(quote_line, number))).all()
+        run, line = self.tx.connection.execute, quote_line.c
+        lines = run(sa.select(line.special, line.ramp, line.discount_pct).where(*self._of(quote_line, number))).all()
         [day] = run(sa.select(quote_version.c.requested_valid_until).where(*self._of(quote_version, number))).one()
         return f"{sorted(map(str, lines))} {day}"
 
@@ -171,28 +195,39 @@ class Explorer:
                 continue
             self.sent |= {name} if status == "sent" else set()
             covered = {role for role, by, seen in grants if by == ANN.caller and (seen == name or (name, seen) in LESS)}
-            assert OFFERS[name].needs <= covered, (name, grants)
+            assert self.known[name].needs <= covered, (name, grants)
+
+
+TERMS = quotes.DraftLine(1, "prod_app_leak", 10)
+USE = quotes.DraftLine(1, "prod_use_air", 1, special=SpecialTerms(**USE_OFFERS["plain"].special))
 
 
 def test_no_path_of_special_terms_gives_a_customer_what_nobody_saw(sqlite_app: App):
-    explore(sqlite_app, ("lower price", "custom"), ("price", "free month", "validity", "later"))
+    explore(sqlite_app, TERMS, OFFERS, ("lower price", "custom"), ("price", "free month", "validity", "later"))
+
+
+def test_g07_no_path_of_rates_and_commitments_gives_a_customer_what_nobody_saw(sqlite_app: App):
+    second = ("rate", "rate with less committed", "rate with the minimum alone", "lower minimum")
+    explore(sqlite_app, USE, USE_OFFERS, ("lower rate", "less off all"), second)
 
 
 @pytest.mark.proof
-def test_no_path_at_all_of_special_terms_gives_a_customer_what_nobody_saw(sqlite_app: App):
-    explore(sqlite_app, tuple(OFFERS), tuple(OFFERS))
+@pytest.mark.parametrize(("line", "known"), [(TERMS, OFFERS), (USE, USE_OFFERS)], ids=["terms", "use"])
+def test_no_path_at_all_of_special_terms_gives_a_customer_what_nobody_saw(
+    sqlite_app: App, line: quotes.DraftLine, known: dict[str, Offer]
+):
+    explore(sqlite_app, line, known, tuple(known), tuple(known))
 
 
-def explore(app: App, *offers: tuple[str, ...]) -> None:
+def explore(app: App, line: quotes.DraftLine, known: dict[str, Offer], *offers: tuple[str, ...]) -> None:
     person(app, "ann", *ANN.roles)
     explorers: list[Explorer] = []
     with suppress(ZeroDivisionError), app.database.writing(app.effects.monotonic() + 60) as connection:
         tx = Tx(connection, BOT, app.effects.now(), app.effects, app.settings, app.policies.current)
-        line = quotes.DraftLine(1, "prod_app_leak", 10)
         draft = quotes.Draft(
             account_id=ACME, currency="USD", lines=(line,), term_months=12, start_date=date(2027, 1, 1)
         )
-        explorers.append(Explorer(tx, quotes.create(tx, draft)["quote_id"], offers))
+        explorers.append(Explorer(tx, quotes.create(tx, draft)["quote_id"], offers, known))
         explorers[0].explore()
         raise ZeroDivisionError  # Takes the whole exploration back.
     [explorer] = explorers
