@@ -21,6 +21,8 @@ MEETING_PLACE = "mcp_facade.__main__"
 """The one module that knows two edges: it puts the console's pages into the HTTP server."""
 
 ARROWS = {
+    ("configuration", "catalog"),
+    ("configuration", "quotes"),
     ("quotes", "catalog"),
     ("quotes", "events"),
     ("quotes", "orders"),
@@ -37,7 +39,7 @@ ARROWS = {
 }
 """Which subject of `cpq.services` may import which other."""
 
-_PURE = ("errors", "money", "rounding", "row_problems", "text", "vocabulary", "written_numbers")
+_PURE = ("errors", "late_modules", "money", "rounding", "row_problems", "text", "vocabulary", "written_numbers")
 PURE_BASE = {f"cpq.base.{name}" for name in _PURE}
 """What of `cpq.base` the rules may use; the vocabulary is read once, when it is imported."""
 
@@ -56,6 +58,7 @@ OWNERS = {
     "jwt": {"cpq.console.oidc"},
     "selectolax": {"cpq.retrieval.web.rules.html_markdown"},
     "pypdfium2": {"cpq.retrieval.web.pdf"},
+    "pysat": {"cpq.domain.configuration.solver.kernel"},
 }
 """Packages that one file may import, so that they can be replaced there."""
 

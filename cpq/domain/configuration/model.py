@@ -115,7 +115,7 @@ class _Reading:
         if is_active is False:
             self.inactive.add(name)
             if given is not None:
-                self.problems[name] = _inactive(name, conditions)
+                self.problems[name] = Problem(name, None, when_active(name, conditions))
             return
         if is_active is None:
             self.uncertain.add(name)
@@ -142,9 +142,9 @@ class _Reading:
         self.uncertain.add(problem.option)
 
 
-def _inactive(name: str, conditions: tuple[Condition, ...]) -> Problem:
-    needed = " and ".join(condition.words() for condition in conditions)
-    return Problem(name, None, f"{name} applies only when {needed}.")
+def when_active(name: str, conditions: tuple[Condition, ...]) -> str:
+    """The sentence for an option that was chosen although it is inactive."""
+    return f"{name} applies only when {' and '.join(condition.words() for condition in conditions)}."
 
 
 def _check_notes(choices: Mapping[str, object]) -> Checked:

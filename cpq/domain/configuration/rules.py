@@ -185,7 +185,7 @@ class Choose:
     def breach(self, facts: Facts) -> Problem | None:
         if not any(map(facts.binds, self.options)):
             return None
-        taken = sum(_is_taken(facts.values.get(name)) for name in self.options)
+        taken = sum(is_taken(facts.values.get(name)) for name in self.options)
         perhaps = sum(name in facts.uncertain for name in self.options)
         if taken > self.maximum or taken + perhaps < self.minimum:
             return _breach(None, minimum=Decimal(self.minimum), maximum=Decimal(self.maximum))
@@ -374,7 +374,7 @@ def _holds(total: Decimal, operator: str) -> bool:
     return total >= 0 if operator == ">=" else total <= 0 if operator == "<=" else total == 0
 
 
-def _is_taken(value: Scalar | None) -> bool:
+def is_taken(value: Scalar | None) -> bool:
     return value.strip() not in ("", "none") if isinstance(value, str) else bool(value)
 
 
