@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
-from cpq.base.errors import CpqError, bad_field, nearest, next_call
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 
 COPIES_MAX = 80_000
 """How many bytes the copies of a refused call may have together: each choice of a large call would repeat it whole."""
@@ -27,6 +27,25 @@ def add_next_calls(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> 
     asking = [problem for problem in (error.details, *listed) if isinstance(problem.get("choices"), list)]
     # New objects: the first of the listed problems has the same ones.
     error.details["choices"] = [_sendable(choice, asking, tool, arguments) for choice in choices]
+
+
+def add_repair(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> None:
+    """Where only options are wrong and valid ones are known, the refused call with those as its `next_call`."""
+    listed = cast("list[dict[str, Any]]", error.details.get("problems", []))
+    valid = {str(problem["field"]): problem["valid_attributes"] for problem in listed if "valid_attributes" in problem}
+    lines = {field.partition("/attributes")[0] for field in valid}
+    is_all = all(
+        problem["code"] == Code.CONFIGURATION_INVALID and str(problem["field"]).partition("/attributes")[0] in lines
+        for problem in listed
+    )
+    if not valid or not is_all or _size(arguments) > COPIES_MAX:
+        return
+    call: dict[str, Any] | None = dict(arguments)
+    for field, attributes in valid.items():
+        at = f"{field.partition('/attributes')[0]}/attributes"
+        call = call and _with(call, {at}, {"attributes": attributes})
+    if call is not None:
+        error.details["next_call"] = next_call(tool, **call)
 
 
 def _sendable(

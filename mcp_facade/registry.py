@@ -22,7 +22,7 @@ from cpq.base.text import to_wire
 from cpq.domain.quotes.quote_number import is_number
 from cpq.services import quotes
 from mcp_facade.arguments import Key, require_shallow
-from mcp_facade.choices import add_next_calls
+from mcp_facade.choices import add_next_calls, add_repair
 from mcp_facade.envelope import (
     Reply,
     failure,
@@ -159,6 +159,7 @@ class Registry:
             self._drop_absent_tool(reply.body)
         except CpqError as error:
             add_next_calls(error, label, arguments)
+            add_repair(error, label, arguments)
             reply = failure(self._without_absent_tools(error))
         except Exception:
             log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})

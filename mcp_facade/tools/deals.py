@@ -11,7 +11,7 @@ from cpq.app.transaction import Tx
 from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes.draft_changes import CLEARABLE
 from cpq.domain.quotes.special_terms import CLEARABLE as CLEARABLE_OF_LINE
-from cpq.services import catalog, quotes
+from cpq.services import catalog, configuration, quotes
 from cpq.services.catalog.accounts import AccountDetail, AccountPage
 from cpq.services.quotes.views import CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
@@ -39,6 +39,7 @@ from mcp_facade.arguments import (
     Word,
     capped,
 )
+from mcp_facade.choices import one_of
 from mcp_facade.line_arguments import (
     AnyText,
     CommitmentOfLine,
@@ -142,6 +143,51 @@ def account_get(
 ) -> AccountDetail:
     """Read one account: its address, currency, price book, tax status, language and time zone."""
     return catalog.get_account(tx, account_id)
+
+
+@tool(title="Configure a product", toolset="deals", needs=Permission.READ, subject="product_id")
+def product_configure(
+    tx: Tx,
+    *,
+    product_id: Annotated[Identifier, Field(description="A configurable product of catalog_search.")],
+    attributes: Annotated[Attributes, Field(description="Choices so far, by option; may be few or wrong.")] = {},  # noqa: B006
+    account_id: Annotated[Identifier | None, Field(description="The customer; needed for prices.")] = None,
+    currency: Annotated[Currency | None, Field(description="Default: the account's own.")] = None,
+    quantity: Annotated[int, Field(ge=1, le=1_000_000, description="For the price.")] = 1,
+    selling_model: Annotated[Word | None, Field(description="For the price, of a product with several.")] = None,
+    goal: Annotated[
+        Word | None,
+        Field(
+            description="`default`, `cheapest` or `preferred` (most advice followed): keep every choice, fill the rest."
+        ),
+        WithJsonSchema({"type": "string", "enum": [goal.value for goal in configuration.Goal]}),
+    ] = None,
+    locked: Annotated[list[Word], Field(max_length=100, description="Options whose choice must stay."), Listed] = [],  # noqa: B006
+    options: Annotated[
+        list[Word] | None,
+        Field(max_length=200, description="Options to list with their values; default: the first 60."),
+        Listed,
+    ] = None,
+) -> configuration.ConfigurationView:
+    """Check, repair or complete the options of a product before quoting it. Stores nothing.
+
+    `outcome` says whether the choices are valid as given; `conflicts` why not, each as few choices and rules as say it.
+    `configurations` are valid ones, nearest first, or by `goal` the best that keeps your choices: send the `attributes`
+    of one as `attributes` of a quote line. `options` lists what each option can be if only it changes, and why not
+    more. Add `locked` for what the customer insists on. Prices are those of quote_create.
+    """
+    return configuration.configure(
+        tx,
+        product_id,
+        attributes,
+        account_id=account_id,
+        currency=currency,
+        quantity=quantity,
+        goal=None if goal is None else one_of(configuration.Goal, goal, "/goal"),
+        locked=locked,
+        options=options,
+        selling_model=selling_model,
+    )
 
 
 @tool(title="Change a draft", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
@@ -319,6 +365,7 @@ def quote_decline(
 TOOLS = (
     account_search,
     account_get,
+    product_configure,
     quote_update,
     quote_revise,
     quote_clone,

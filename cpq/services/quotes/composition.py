@@ -127,7 +127,7 @@ def compose(
     if any(line.product_id not in products for line in draft.lines):
         draft = _by_id(tx, draft, products)
         buyer, products = gather(tx, draft)
-    checked = check_lines(draft, products)
+    checked = check_lines(draft, products, buyer, local_day(tx.now, buyer.time_zone) if buyer else None)
     problems = [*undated, *draft_problems(tx, draft, buyer)]
     problems += chain.from_iterable(one.problems for one in checked.values())
     problems += [*fraction_problems(draft, products), *special_problems(draft, tx.policies.terms.part_periods)]

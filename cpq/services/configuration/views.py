@@ -1,0 +1,276 @@
+"""Views of a product's configuration: whether choices are valid, why not, the nearest valid ones, what is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict
+
+from cpq.app.transaction import Tx
+from cpq.base.described import Described
+from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.base.money import Amount, amount
+from cpq.domain.configuration import Model
+from cpq.domain.configuration.options import Scalar
+from cpq.domain.configuration.solver import Configurator, Conflict, Domain, Goal, Possibility, Suggestion, Suggestions
+from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
+from cpq.domain.quotes.lifecycle import local_day
+from cpq.services.catalog import repository
+from cpq.services.catalog.accounts import missing_account
+from cpq.services.catalog.configurators import Surcharges, configurator_of, model_hash, surcharges_of
+from cpq.services.catalog.repository import ProductFacts
+from cpq.services.quotes.composition import compose
+
+ALTERNATIVES = 3
+SHOWN_OPTIONS_MAX = 60
+"""More options than this are shown only where they are asked for: each costs time and space."""
+
+
+class ChangedOption(TypedDict):
+    option: str
+    before: Any
+    after: Annotated[Any, Described("null: leave it out.")]
+
+
+class ConfiguredPrice(TypedDict):
+    currency: str
+    quantity: Amount
+    unit_price: Annotated[Amount, Described("Before discounts, for one billing period.")]
+    subtotal: Amount
+    selling_model: str
+
+
+class ConfiguredProduct(TypedDict):
+    attributes: Annotated[dict[str, Any], Described("Send these as `attributes` of the line.")]
+    configuration: Annotated[dict[str, Any], Described("Every option with its value, defaults included.")]
+    changes: list[ChangedOption]
+    added: Annotated[list[str], Described("Options that you left open and that cannot keep their default.")]
+    needs: Annotated[list[str], Described("Texts that only the customer can give.")]
+    advice: Annotated[list[str], Described("Recommendations that it does not follow.")]
+    price: ConfiguredPrice | None
+
+
+class ConflictView(TypedDict):
+    message: str
+    choices: dict[str, Any]
+    rules: list[str]
+
+
+class ExcludedValues(TypedDict):
+    values: Annotated[list[Any], Described("A range of numbers is [first, last].")]
+    possibility: Annotated[str, Described("`after_change` (change the options in `instead`), `never` or `unknown`.")]
+    why: str | None
+    instead: list[str]
+
+
+class OptionView(TypedDict):
+    option: str
+    label: str | None
+    chosen: Any
+    possible: Annotated[list[Any], Described("If only this option changes. A range of numbers is [first, last].")]
+    excluded: list[ExcludedValues]
+    may_be_left_out: bool
+
+
+class ConfigurationView(TypedDict):
+    product_id: str
+    product_name: str
+    outcome: Annotated[
+        str,
+        Described(
+            "`valid`: as given, with defaults. `incomplete`: open options need other values. `conflict`. `TIMEOUT`."
+        ),
+    ]
+    message: str
+    problems: Annotated[list[str], Described("Choices that no option takes, and values that are missing.")]
+    conflicts: list[ConflictView]
+    configurations: Annotated[list[ConfiguredProduct], Described("Valid ones, the best first.")]
+    options: Annotated[list[OptionView], Described("In a conflict those that can mend it alone, or those asked for.")]
+    unfinished: Annotated[list[str], Described("What took too long: `conflicts`, `configurations`, `options`.")]
+    price_note: str | None
+    model_hash: Annotated[str, Described("The options and rules that this answer follows.")]
+
+
+def configure(
+    tx: Tx,
+    product_id: str,
+    choices: Mapping[str, Any],
+    *,
+    account_id: str | None = None,
+    currency: str | None = None,
+    quantity: int = 1,
+    goal: Goal | None = None,
+    locked: Collection[str] = (),
+    options: Collection[str] | None = None,
+    selling_model: str | None = None,
+) -> ConfigurationView:
+    """Check choices, explain what is wrong, and find valid configurations: nothing is stored.
+
+    Without a goal those nearest to the choices; with one the best that keeps every choice. `options` are those to show.
+    """
+    facts = repository.gather(tx, [product_id], account_id=account_id, currency=currency or "")
+    if account_id and facts.buyer is None:
+        raise missing_account(tx, account_id)
+    product = _product(tx, product_id, facts.products)
+    model = repository.model_of(product)
+    _require_known(model, locked, "/locked")
+    _require_known(model, options or (), "/options")
+    day = local_day(tx.now, facts.buyer.time_zone).isoformat() if facts.buyer else ""
+    surcharges = surcharges_of(product, facts.buyer, day, selling_model or "")
+    configurator = configurator_of(product, surcharges)
+    verdict = configurator.check(choices)
+    found = _found(configurator, choices, surcharges, goal, locked)
+    shown = options if options is not None else list(model.options)[:SHOWN_OPTIONS_MAX]
+    domains = configurator.domains(choices, options=shown)
+    late = {
+        "conflicts": verdict.is_timed_out,
+        "configurations": found.is_timed_out,
+        "options": domains.is_timed_out,
+    }
+    unfinished = [name for name, is_late in late.items() if is_late]
+    conflicts = verdict.conflicts or ((found.conflict,) if found.conflict else ())
+    line = DraftLine(1, product.id, quantity, selling_model=selling_model)
+    prices, note = _prices(tx, line, account_id, currency, found.found)
+    outcome = _outcome(verdict.is_valid, verdict.can_be_completed, unfinished)
+    views = [_option(model, domain, choices) for domain in domains.domains]
+    by_rule = {problem.message for problem in verdict.checked.problems if problem.rule_id}
+    return {
+        "product_id": product.id,
+        "product_name": product.name,
+        "outcome": outcome,
+        "message": _message(outcome, conflicts, found, goal),
+        "problems": [p.message for p in verdict.checked.problems if p.message not in by_rule],
+        "conflicts": [_conflict(conflict) for conflict in conflicts],
+        "configurations": [
+            _configured(suggestion, price) for suggestion, price in zip(found.found, prices, strict=True)
+        ],
+        "options": [view for view in views if view["possible"] or options is not None or outcome != "conflict"],
+        "unfinished": unfinished,
+        "price_note": note,
+        "model_hash": model_hash(product),
+    }
+
+
+def _product(tx: Tx, product_id: str, products: Mapping[str, ProductFacts]) -> ProductFacts:
+    product = products.get(product_id)
+    if product is None:
+        by_sku = repository.ids_by_sku(tx, [product_id]).get(product_id)
+        search = (
+            next_call("catalog_get", product_id=by_sku) if by_sku else next_call("catalog_search", query=product_id)
+        )
+        raise CpqError(Code.NOT_FOUND, f"There is no product {product_id!r}.", field="/product_id", next_call=search)
+    return product
+
+
+def _require_known(model: Model, names: Iterable[str], field: str) -> None:
+    for name in names:
+        if name not in model.options:
+            known = list(model.options)
+            raise bad_field(
+                field, f"The product has no option {name!r}.", allowed=known[:50], nearest=nearest(name, known) or None
+            )
+
+
+def _found(
+    configurator: Configurator,
+    choices: Mapping[str, Any],
+    surcharges: Surcharges,
+    goal: Goal | None,
+    locked: Collection[str],
+) -> Suggestions:
+    if goal is not None:
+        return configurator.complete(choices, goal=goal, surcharges=surcharges)
+    return configurator.nearest(choices, locked=locked, surcharges=surcharges, count=ALTERNATIVES)
+
+
+def _outcome(is_valid: bool, can_be_completed: bool | None, unfinished: list[str]) -> str:
+    if is_valid:
+        return "valid"
+    if can_be_completed is None or "conflicts" in unfinished:
+        return Code.TIMEOUT.value
+    return "incomplete" if can_be_completed else "conflict"
+
+
+def _message(outcome: str, conflicts: Iterable[Conflict], found: Suggestions, goal: Goal | None) -> str:
+    if outcome == "valid":
+        return "The configuration is valid as given."
+    if outcome == Code.TIMEOUT.value:
+        return "The search took too long. What is listed is proven; nothing else was found out."
+    first = next(iter(conflicts), None)
+    why = f" {first.words()}" if first else ""
+    if outcome == "incomplete":
+        return f"The choices can stand, but not with the defaults of the other options.{why}"
+    repair = " configurations[0] is the nearest valid one." if found.found and goal is None else ""
+    return f"The choices cannot stand together.{why}{repair}"
+
+
+def _conflict(conflict: Conflict) -> ConflictView:
+    return {
+        "message": conflict.words(),
+        "choices": {choice.option: choice.value for choice in conflict.choices},
+        "rules": [blame.say for blame in conflict.blames],
+    }
+
+
+def _configured(suggestion: Suggestion, price: ConfiguredPrice | None) -> ConfiguredProduct:
+    return {
+        "attributes": dict(suggestion.given),
+        "configuration": dict(suggestion.choices),
+        "changes": [{"option": c.option, "before": c.before, "after": c.after} for c in suggestion.changes],
+        "added": [choice.option for choice in suggestion.added],
+        "needs": list(suggestion.needs),
+        "advice": list(suggestion.advice),
+        "price": price,
+    }
+
+
+def _option(model: Model, domain: Domain, choices: Mapping[str, Any]) -> OptionView:
+    possible: list[Scalar | list[Scalar]] = []
+    excluded: dict[tuple[object, ...], ExcludedValues] = {}
+    for answer in domain.values:
+        shown = answer.value if answer.up_to is None else [answer.value, answer.up_to]
+        if answer.possibility is Possibility.NOW:
+            possible.append(shown)
+            continue
+        why = answer.why.without(domain.option).words() if answer.why else None
+        alike = excluded.setdefault(
+            (answer.possibility, why, answer.instead),
+            {"values": [], "possibility": answer.possibility.value, "why": why, "instead": list(answer.instead)},
+        )
+        alike["values"].append(shown)
+    return {
+        "option": domain.option,
+        "label": model.options[domain.option].row.label,
+        "chosen": choices.get(domain.option),
+        "possible": possible,
+        "excluded": list(excluded.values()),
+        "may_be_left_out": domain.may_be_left_out,
+    }
+
+
+def _prices(
+    tx: Tx, line: DraftLine, account_id: str | None, currency: str | None, found: Iterable[Suggestion]
+) -> tuple[list[ConfiguredPrice | None], str | None]:
+    """The price of each configuration by the pricer, which alone knows amounts; else why it is missing."""
+    prices: list[ConfiguredPrice | None] = []
+    note = None if account_id else "Give account_id for the price: it depends on the customer."
+    for suggestion in found:
+        price: ConfiguredPrice | None = None
+        if account_id and not suggestion.needs:
+            draft = Draft(account_id, currency or OWN_CURRENCY, (line._replace(attributes=dict(suggestion.given)),))
+            try:
+                composed = compose(tx, draft)
+            except CpqError as error:
+                note = error.message
+            else:
+                priced = composed.priced_lines[1]
+                price = {
+                    "currency": composed.draft.currency,
+                    "quantity": priced.quantity,
+                    "unit_price": amount(priced.base_unit_price),
+                    "subtotal": amount(priced.regular),
+                    "selling_model": composed.selling_models[1],
+                }
+        prices.append(price)
+    return prices, note

@@ -1,0 +1,129 @@
+"""product_configure, and what quote_create and quote_update say of an invalid configuration."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.engine import Tools
+from tests.support.quotes import ACME, SEATS, new_quote, stored
+
+SERIES = "prod_qvs_series"
+BROKEN: dict[str, Any] = {"hp": 150, "voltage": "208", "outdoor": True}
+TOO_MUCH_VOLTAGE = "hp=150 and voltage='208': 208 V is not offered above 60 HP."
+
+
+def configure(tools: Tools, attributes: Any, **arguments: Any) -> dict[str, Any]:
+    return tools("product_configure", product_id=SERIES, attributes=attributes, **arguments)
+
+
+def test_a_conflict_is_explained_and_the_nearest_configuration_keeps_what_matters_most(tools: Tools):
+    before = stored(tools.app)
+    answer = configure(tools, BROKEN, account_id=ACME)
+    assert stored(tools.app) == before
+    assert (answer["outcome"], answer["unfinished"]) == ("conflict", [])
+    assert answer["conflicts"][0]["message"] == TOO_MUCH_VOLTAGE
+    best = answer["configurations"][0]
+    assert best["attributes"] == {"hp": 150, "voltage": "460", "outdoor": True, "cfm": 748, "dryer_cfm": 800}
+    assert best["changes"] == [{"option": "voltage", "before": "208", "after": "460"}]
+    assert best["added"] == ["cfm", "dryer_cfm"]
+    other = answer["configurations"][1]
+    assert [change["option"] for change in other["changes"]] == ["hp"]
+    options = {option["option"]: option for option in answer["options"]}
+    assert set(options) == {"hp", "voltage"}
+    assert options["hp"]["possible"] == [25, 40, 50, 60]
+    (own, other_voltage) = options["voltage"]["excluded"]
+    assert own == {
+        "values": ["208"],
+        "possibility": "after_change",
+        "why": "hp=150: 208 V is not offered above 60 HP.",
+        "instead": ["hp"],
+    }
+    assert (other_voltage["values"], other_voltage["why"]) == (["230"], "hp=150: 230 V is not offered above 75 HP.")
+
+
+def test_the_price_of_a_configuration_is_that_of_the_quote_line(tools: Tools):
+    answer = configure(tools, {"hp": 100, "dryer": "desiccant"}, account_id=ACME, quantity=3)
+    assert answer["outcome"] == "incomplete"
+    for found in answer["configurations"]:
+        line = {"product_id": SERIES, "quantity": 3, "attributes": found["attributes"]}
+        created = tools("quote_create", account_id=ACME, line_items=[line])["line_items"][0]
+        assert found["price"]["subtotal"] == created["subtotal"]
+        assert found["price"]["unit_price"] == created["unit_price"]
+
+
+def test_a_valid_configuration_is_answered_with_itself(tools: Tools):
+    answer = configure(tools, {"psi": 100, "outdoor": True})
+    assert (answer["outcome"], answer["conflicts"], answer["problems"]) == ("valid", [], [])
+    assert [found["attributes"] for found in answer["configurations"]] == [{"psi": 100, "outdoor": True}]
+    assert answer["configurations"][0]["price"] is None
+    assert "account_id" in answer["price_note"]
+
+
+def test_what_is_locked_stays_and_what_cannot_stay_has_a_conflict(tools: Tools):
+    answer = configure(tools, BROKEN, locked=["voltage"])
+    assert all(found["attributes"]["voltage"] == "208" for found in answer["configurations"])
+    assert answer["configurations"][0]["attributes"]["hp"] == 60
+    stuck = configure(tools, BROKEN, locked=["voltage", "hp"])
+    assert (stuck["configurations"], stuck["conflicts"][0]["message"]) == ([], TOO_MUCH_VOLTAGE)
+
+
+@pytest.mark.parametrize(
+    ("goal", "dryer"), [("default", "refrigerated"), ("cheapest", "none"), ("preferred", "refrigerated")]
+)
+def test_a_goal_keeps_every_choice(tools: Tools, goal: str, dryer: str):
+    answer = configure(tools, {"hp": 150}, goal=goal, account_id=ACME)
+    (found,) = answer["configurations"]
+    assert (found["changes"], found["configuration"]["hp"], found["configuration"]["dryer"]) == ([], 150, dryer)
+    assert configure(tools, BROKEN, goal=goal)["configurations"] == []
+
+
+def test_names_that_the_product_does_not_have_are_named(tools: Tools):
+    error = tools.error("product_configure", product_id=SERIES, attributes={}, locked=["volts"])
+    assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/locked")
+    assert tools.error("product_configure", product_id="prod_none", attributes={})["code"] == "NOT_FOUND"
+    assert (
+        tools.error("product_configure", product_id=SERIES, attributes={}, goal="best")["details"]["field"] == "/goal"
+    )
+    assert (
+        tools.error("product_configure", product_id=SERIES, attributes={}, account_id="acct_none")["code"]
+        == "NOT_FOUND"
+    )
+    answer = configure(tools, {"volts": "208"})
+    assert answer["problems"][0].startswith("There is no option 'volts'.")
+    assert answer["configurations"][0]["changes"] == [{"option": "volts", "before": "208", "after": None}]
+
+
+def test_a_quote_refuses_an_invalid_configuration_and_offers_the_nearest_valid_one(tools: Tools):
+    lines = [
+        SEATS,
+        {"product_id": SERIES, "quantity": 2, "attributes": BROKEN},
+        {"product_id": SERIES, "quantity": 1, "attributes": {"hp": 75, "voltage": "208"}},
+    ]
+    error = tools.error("quote_create", account_id=ACME, line_items=lines)
+    details = error["details"]
+    assert (error["code"], details["conflicts"][0]) == ("CONFIGURATION_INVALID", TOO_MUCH_VOLTAGE)
+    assert details["valid_attributes"]["voltage"] == "460"
+    call = details["next_call"]
+    assert call["tool"] == "quote_create"
+    created = tools(call["tool"], **call["arguments"])
+    assert [line["quantity"] for line in created["line_items"]] == [SEATS["quantity"], 2, 1]
+
+
+def test_a_change_of_a_quote_offers_the_nearest_valid_configuration(tools: Tools):
+    quote_id = new_quote(tools, {"product_id": SERIES, "quantity": 1})
+    change = {"line_id": f"{quote_id}-ql-1", "attributes": BROKEN}
+    error = tools.error("quote_update", quote_id=quote_id, expected_version=1, change_lines=[change])
+    assert error["code"] == "CONFIGURATION_INVALID"
+    call = error["details"]["next_call"]
+    assert call["tool"] == "quote_update"
+    tools(call["tool"], **call["arguments"])
+    line = tools("quote_get", quote_id=quote_id)["line_items"][0]
+    assert line["attributes"]["voltage"] == "460"
+
+
+def test_a_name_that_no_option_has_is_not_dropped_from_a_quote(tools: Tools):
+    line = {"product_id": SERIES, "quantity": 1, "attributes": {**BROKEN, "horsepower": 150}}
+    error = tools.error("quote_create", account_id=ACME, line_items=[line])
+    assert error["code"] == "CONFIGURATION_INVALID"
+    assert "valid_attributes" not in error["details"]
+    assert error["details"]["next_call"]["tool"] == "catalog_get"
