@@ -248,6 +248,8 @@ class App:
                 ) from error
             except sa.exc.DBAPIError as error:
                 if fault := storage_fault(error):
+                    if fault.is_of_connection and attempt == 1:
+                        continue  # The fault may be over, and the connection older than its end.
                     self.database.is_suspect |= fault.is_damage
                     log.error("the database has a fault", extra={"reason": str(error.orig), "trace_id": call.trace_id})
                     raise CpqError(

@@ -52,6 +52,8 @@ class StorageFault:
     sqlstates: tuple[str, ...]
     is_damage: bool = False
     """Pages are damaged: the rest of the database should be looked at."""
+    is_of_connection: bool = False
+    """A connection that was opened meanwhile has it until it is closed; a new one shows whether it is over."""
 
 
 _FAULTS = (
@@ -63,6 +65,7 @@ _FAULTS = (
         "makes the database writable: the file and its folder, or the server if it is a standby",
         words=("readonly database",),
         sqlstates=("25006",),
+        is_of_connection=True,
     ),
     StorageFault(
         "The database cannot be opened.",

@@ -28,25 +28,29 @@ from tests.support.engine import Tools, open_app, row_counts
 NEW = {"account_id": "acct_acme_001", "line_items": [{"product_id": "prod_pro_v2", "quantity": 1}]}
 
 
+def forbid_writes(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA query_only=ON")
+
+
 def make_read_only(app: App, *, is_so: bool) -> None:
-    """As when the file or the server refuses to be written for a while."""
+    """As when the file or the server refuses to be written for a while: whoever connects meanwhile cannot write."""
+    engine = app.database._writer
     if app.database.is_sqlite:
+        change = sa.event.listen if is_so else sa.event.remove
+        change(engine, "connect", forbid_writes)
         if is_so:
-            Tools(app)("quote_create", **NEW)  # The connection of the writer is kept from here on.
-            assert app.database._connection is not None
-            app.database._connection.exec_driver_sql("PRAGMA query_only=ON")
-            app.database._connection.rollback()
-        return
-    with app.database._writer.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        connection.exec_driver_sql("SET default_transaction_read_only=off")
-        name = connection.exec_driver_sql("SELECT current_database()").scalar()
-        connection.exec_driver_sql(
-            f"ALTER DATABASE {name} SET default_transaction_read_only={'on' if is_so else 'off'}"
-        )
-        connection.detach()
+            app.database._connection = None
+    else:
+        with engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("SET default_transaction_read_only=off")
+            name = connection.exec_driver_sql("SELECT current_database()").scalar()
+            connection.exec_driver_sql(
+                f"ALTER DATABASE {name} SET default_transaction_read_only={'on' if is_so else 'off'}"
+            )
+            connection.detach()
     if is_so:
-        app.database._writer.dispose()
+        engine.dispose()
 
 
 def test_a_read_only_database_is_unavailable_and_works_again_at_once(app: App):
@@ -85,10 +89,19 @@ def test_a_nearly_full_disk_refuses_what_stores_and_reads_go_on(app: App):
     assert tools("quote_create", **NEW)["quote_id"]
 
 
+def test_a_connection_from_the_time_of_a_read_only_database_costs_no_call(app: App):
+    make_read_only(app, is_so=True)
+    with app.database._writer.connect():
+        pass  # It is kept for the next write.
+    make_read_only(app, is_so=False)
+    assert Tools(app)("quote_create", **NEW)["quote_id"]
+
+
 def test_a_server_whose_database_cannot_be_written_is_not_ready(sqlite_app: App):
     make_read_only(sqlite_app, is_so=True)
     assert readiness(sqlite_app)["database"] == "The database can be read, but not written."
-    assert readiness(sqlite_app)["database"] == "ok"  # The connection is a new one.
+    make_read_only(sqlite_app, is_so=False)
+    assert readiness(sqlite_app)["database"] == "ok"
 
 
 def damage(settings: Settings, table: str) -> None:
