@@ -25,15 +25,9 @@ def touch(tx: Tx, corpus: str, documents: Collection[str]) -> None:
     """Record that these documents were added, changed or removed; later searches see it."""
     if not documents:
         return
-    dialect, head = tx.connection.dialect.name, tables.search_corpus
-    raised = upsert(dialect, head, {"generation": head.c.generation + 1}).returning(head.c.generation)
-    first = {"tenant_id": tx.tenant_id, "corpus": corpus, "generation": 1}
-    generation = tx.connection.scalar(raised.values(first))
+    ((generation,),) = _RAISE.rows(tx.connection, tenant_id=tx.tenant_id, corpus=corpus, generation=1)
     names = sorted(documents) if len(documents) <= LISTED_MAX else [EVERYTHING]
-    rows = [
-        {"tenant_id": tx.tenant_id, "corpus": corpus, "document_id": name, "generation": generation} for name in names
-    ]
-    tx.connection.execute(upsert(dialect, tables.search_change), rows)
+    _CHANGE.run_many(tx.connection, [(tx.tenant_id, corpus, name, generation) for name in names])
 
 
 def generation(tx: Tx, corpus: str) -> int:
@@ -54,6 +48,15 @@ def _generation(_dialect: str) -> sa.Select[*tuple[int]]:
     return sa.select(head.c.generation).where(mine)
 
 
+def _raise(dialect: str) -> sa.Executable:
+    head = tables.search_corpus
+    return upsert(dialect, head, {"generation": head.c.generation + sa.literal_column("1")}).returning(
+        head.c.generation
+    )
+
+
+_RAISE = Statement(_raise)
+_CHANGE = Statement(lambda dialect: upsert(dialect, tables.search_change))
 _GENERATION = Statement(_generation)
 _SINCE = (
     sa.select(tables.search_change.c.document_id)

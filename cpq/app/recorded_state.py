@@ -27,8 +27,10 @@ from cpq.base.state_digest import row_digest, rows_digest
 from cpq.base.text import digest, plain_json, read_json
 from cpq.storage.columns import as_stored
 from cpq.storage.schema import tables
-from cpq.storage.statements import Statement
+from cpq.storage.statements import Statement, wait_in_turn
 from cpq.storage.tenants import of_tenant
+
+Rows = Sequence[Sequence[object]]
 
 Parts = dict[str, str]
 """A digest for each part, such as `quote.status`, `quote_line/2` or `approval/apr-1`."""
@@ -108,13 +110,13 @@ def note_rows(tx: Tx, quote_id: str, part: Part, rows: Iterable[Sequence[object]
     tx.changes.setdefault(quote_id, {}).update(written(part, rows))
 
 
-def note_read(tx: Tx, quote_id: str, rows: Mapping[Part, Sequence[object]]) -> None:
+def note_read(tx: Tx, quote_id: str, rows: Mapping[Part, Rows]) -> None:
     """Take the digests of changed parts from rows that were read after the change."""
     changed = tx.changes.get(quote_id, {})
-    for part, row in rows.items():
+    for part, found in rows.items():
         if part.name in changed:
             del changed[part.name]
-            changed.update(written(part, [row]))
+            changed.update(written(part, found))
 
 
 def begin(tx: Tx, quote_id: str) -> None:
@@ -245,8 +247,7 @@ def _lock_subject(tx: Tx, subject: str) -> None:
     """Let calls that record a state of the subject wait for each other: a document is issued without a lock on its
     quote."""
     if not _LOCK.rows(tx.connection, tenant_id=tx.tenant_id, id=subject):
-        key = int(digest([tx.tenant_id, "state", subject])[:15], 16)
-        tx.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+        wait_in_turn(tx.connection, int(digest([tx.tenant_id, "state", subject])[:15], 16))
 
 
 def require(
@@ -255,7 +256,7 @@ def require(
     *versions: int,
     also: Collection[str] = (),
     for_update: bool = False,
-    rows: Mapping[Part, Sequence[object]] | None = None,
+    rows: Mapping[Part, Rows] | None = None,
 ) -> None:
     """CONFLICT when the quote, some versions or other parts of it differ from the record; `rows` are read already.
 
@@ -274,8 +275,7 @@ def require(
     for part in wanted:
         if part not in known.checked:
             known.checked.add(part)
-            row = rows.get(part) if rows else None
-            found = read(tx, quote_id, part) if row is None else written(part, [row])
+            found = written(part, rows[part]) if rows and part in rows else read(tx, quote_id, part)
             differing += differences(_of(known.parts, part), found)
     if differing and (differing := [name for name in differing if not any(is_of(name, one) for one in changed)]):
         raise StateDiffersError(

@@ -15,7 +15,7 @@ import msgspec
 
 from cpq.base.text import canonical_json
 
-_AS_STORED = frozenset({str, int, type(None)})
+_AS_STORED = frozenset({str, int})
 _BYTES = 24
 """192 bits of SHA-256: as hard to hit as needed, in 32 characters."""
 
@@ -45,9 +45,15 @@ def iso_text(moment: datetime) -> str:
 
 
 def _spelled(row: Sequence[object]) -> list[object]:
-    values = [value if type(value) in _AS_STORED else _WRITERS.get(type(value), _stored)(value) for value in row]
-    while values and values[-1] is None:
-        values.pop()
+    values: list[object] = [*row]
+    last = -1
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        last = place
+        if (kind := type(value)) not in _AS_STORED:
+            values[place] = _WRITERS.get(kind, _stored)(value)
+    del values[last + 1 :]
     return values
 
 

@@ -60,6 +60,32 @@ class Statement:
         return ready
 
 
+class Reader:
+    """Reads rows of a table that a statement gave as they are stored, so that each is fetched once for its digest and
+    for its values."""
+
+    def __init__(self, table: sa.Table) -> None:
+        self._names = [column.name for column in table.c]
+        self._types = {column.name: column.type for column in table.c}
+        self._ready: dict[str, list[tuple[str, Callable[[Any], Any]]]] = {}
+
+    def values(self, connection: Connection, row: Sequence[Any]) -> dict[str, Any]:
+        """The values by the names of the columns; the row may have more after them."""
+        found = dict(zip(self._names, row, strict=False))
+        for name, read in self._readers(connection.dialect):
+            if found[name] is not None:
+                found[name] = read(found[name])
+        return found
+
+    def _readers(self, dialect: Dialect) -> list[tuple[str, Callable[[Any], Any]]]:
+        if (ready := self._ready.get(dialect.name)) is None:
+            readers = {
+                name: kind.dialect_impl(dialect).result_processor(dialect, None) for name, kind in self._types.items()
+            }
+            ready = self._ready[dialect.name] = [(name, read) for name, read in readers.items() if read]
+        return ready
+
+
 class driver_cursor:  # noqa: N801 - used like a function
     """A cursor of the driver inside SQLAlchemy's transaction; its errors become SQLAlchemy's."""
 
@@ -112,7 +138,8 @@ class _Compiled:
 
     def filled(self, values: dict[str, Any]) -> Any:
         for name, write in self._writers.items():
-            values[name] = write(values[name])
+            if (value := values[name]) is not None:
+                values[name] = write(value)
         values.update(self._fixed)
         return values if self._order is None else tuple([values[name] for name in self._order])
 
@@ -124,6 +151,14 @@ class _Compiled:
         for place, reader in self.readers:
             cells[place] = reader(cells[place])
         return cells
+
+
+def wait_in_turn(connection: Connection, key: int) -> None:
+    """On PostgreSQL: wait until no other transaction holds this key, and hold it until the end of this one."""
+    _IN_TURN.rows(connection, key=key)
+
+
+_IN_TURN = Statement(lambda _: sa.select(sa.func.pg_advisory_xact_lock(sa.bindparam("key", type_=sa.BigInteger))))
 
 
 def among(dialect: str, column: sa.Column[Any], values: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:

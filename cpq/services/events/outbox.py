@@ -15,6 +15,8 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.text import canonical_json, to_wire
 from cpq.base.webhooks import Webhook
 from cpq.storage.schema import tables
+from cpq.storage.statements import Statement
+from cpq.storage.tenants import of_tenant
 
 BODY_BYTES_MAX = 64 * 1024
 
@@ -57,10 +59,10 @@ def publish(tx: Tx, name: EventName, subject: str, body: Mapping[str, object]) -
     plain = {key: to_wire(value) if isinstance(value, datetime) else value for key, value in body.items()}
     assert len(canonical_json(plain)) <= BODY_BYTES_MAX, "an event has the facts of the change, not the whole quote"
     event_id = tx.new_id("ev-")
-    mine = tx.own(tables.event) & (tables.event.c.subject == subject)
-    number = (tx.connection.scalar(sa.select(sa.func.max(tables.event.c.number)).where(mine)) or 0) + 1
+    ((last,),) = _LAST.rows(tx.connection, tenant=tx.tenant_id, of_subject=subject)
+    number = (last or 0) + 1
     row = {"id": event_id, "name": name.value, "subject": subject, "number": number, "body": plain}
-    tx.connection.execute(sa.insert(tables.event).values(tenant_id=tx.tenant_id, created_at=tx.now, **row))
+    _ADD.run(tx.connection, tenant_id=tx.tenant_id, created_at=tx.now, **row)
     _add_deliveries(tx, event_id, subject, number, tx.settings.webhook_list)
     return event_id
 
@@ -135,6 +137,13 @@ def _add_deliveries(tx: Tx, event_id: str, subject: str, number: int, webhooks: 
         tx.connection.execute(sa.insert(tables.event_delivery), rows)
 
 
+def _last(_dialect: str) -> sa.Select[*tuple[Any, ...]]:
+    mine = of_tenant(tables.event, sa.bindparam("tenant")), tables.event.c.subject == sa.bindparam("of_subject")
+    return sa.select(sa.func.max(tables.event.c.number)).where(*mine)
+
+
+_LAST = Statement(_last)
+_ADD = Statement(lambda _dialect: sa.insert(tables.event))
 _EVENTS = sa.select(*(tables.event.c[field.name] for field in fields(Event)))
 
 

@@ -17,7 +17,7 @@ from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus
 from cpq.domain.quotes.quote import Quote
 from cpq.storage.columns import Timestamp
 from cpq.storage.schema import tables
-from cpq.storage.statements import Statement
+from cpq.storage.statements import Statement, wait_in_turn
 from cpq.storage.tenants import of_tenant
 
 
@@ -66,7 +66,7 @@ def hold_deal(tx: Tx, quote: Quote) -> None:
     names = [("account", quote.account_id), *([("deal", quote.version.deal_id)] if quote.version.deal_id else [])]
     keys = {int(digest([tx.tenant_id, *name])[:15], 16) for name in names}
     for key in sorted(keys):
-        tx.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+        wait_in_turn(tx.connection, key)
 
 
 RECENT_DAYS = 90

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -28,9 +29,10 @@ from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
 from cpq.domain.quotes.quote_number import is_number, written
 from cpq.services.quotes.composition import Composition
-from cpq.storage.columns import JsonText
+from cpq.storage.columns import JsonText, as_stored
 from cpq.storage.schema import tables
-from cpq.storage.statements import AnyRow, Statement
+from cpq.storage.statements import Reader, Statement
+from cpq.storage.tenants import of_tenant
 from cpq.storage.upsert import upsert
 
 LINE_BYTES = 200
@@ -68,12 +70,8 @@ def load(
 ) -> Quote:
     """A quote by its id or number, with its current version, or another one; NOT_FOUND when it does not exist."""
     given, quote_id = quote_id, id_of(tx, quote_id)
-    quote, account = tables.quote, tables.account
-    buyer = (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
-    query = sa.select(quote, account.c.name.label("account_name"), account.c.time_zone).join(account, buyer)
-    query = query.where(*_root(tx, quote_id))
-    root = tx.connection.execute(query.with_for_update(of=quote) if for_update else query).one_or_none()
-    if root is None:
+    roots = (_LOCKED_ROOT if for_update else _ROOT).rows(tx.connection, tenant=tx.tenant_id, quote=quote_id)
+    if not roots:
         raise CpqError(
             Code.NOT_FOUND,
             f"There is no quote {given!r}.",
@@ -81,31 +79,26 @@ def load(
             hint="A past quote, found by search_past_quotes, is read with get_quote.",
             next_call=next_call("quote_list"),
         )
-    number = version or root.version
-    version_row = _version_row(tx, quote_id, number)
-    rows = {Part("quote"): root[: len(quote.c)], Part("quote_version", str(number)): version_row}
+    *stored_root, account_name, time_zone = roots[0]
+    root = _OF_QUOTE.values(tx.connection, stored_root)
+    number = version or root["version"]
+    stored_version = _stored_version(tx, quote_id, number)
+    stored_lines = _LINES.rows(tx.connection, **_mine(tx, quote_id, number)) if with_lines else []
+    rows = {Part("quote"): [stored_root], Part("quote_version", str(number)): [stored_version]}
     recorded_state.note_read(tx, quote_id, rows)
     if for_update:
         also = ("quote_line",) if with_lines else ()
-        recorded_state.require(tx, quote_id, number, also=also, for_update=True, rows=rows)
+        read = {**rows, Part("quote_line", str(number)): stored_lines}
+        recorded_state.require(tx, quote_id, number, also=also, for_update=True, rows=read)
     return Quote(
+        **{name: root[name] for name in _ROOT_COLUMNS},
         id=quote_id,
-        number=root.number,
-        account_id=root.account_id,
-        account_name=root.account_name,
-        time_zone=root.time_zone,
-        currency=root.currency,
-        current_version=root.version,
-        edit=root.edit,
-        status=status_at(QuoteStatus(root.status), root.expires_at, tx.now, root.lapses_at),
-        total=root.total,
-        valid_until=root.valid_until,
-        expires_at=root.expires_at,
-        created_at=root.created_at,
-        created_by=root.created_by,
-        owner=root.owner,
-        version=_version(tx, version_row),
-        lines=lines(tx, quote_id, number) if with_lines else (),
+        account_name=account_name,
+        time_zone=time_zone,
+        current_version=root["version"],
+        status=status_at(QuoteStatus(root["status"]), root["expires_at"], tx.now, root["lapses_at"]),
+        version=_version(tx, stored_version),
+        lines=[_line(tx, row) for row in stored_lines],
     )
 
 
@@ -137,40 +130,39 @@ def approving_roles(tx: Tx, quote: Quote) -> set[str]:
     """The roles that approved the loaded version, now or by an approval that is kept."""
     columns = tables.approval.c
     granted = columns.status.in_([status for status in RequestStatus if status.is_granted])
-    mine = _mine(tx, tables.approval, quote.id, quote.version.number)
+    mine = _of_version(tx, tables.approval, quote.id, quote.version.number)
     return set(tx.connection.scalars(sa.select(columns.role).where(*mine, granted)))
 
 
 def sent_version(tx: Tx, quote_id: str) -> QuoteVersion | None:
     """The version that was sent to the customer, if any."""
-    table = tables.quote_version
-    mine = tx.own(table) & (table.c.quote_id == quote_id)
-    row = tx.connection.execute(sa.select(table).where(mine, table.c.status == VersionStatus.SENT)).one_or_none()
-    return None if row is None else version_of(row._mapping)
+    found = _SENT.rows(tx.connection, tenant=tx.tenant_id, quote=quote_id, status=VersionStatus.SENT)
+    return version_of(_OF_VERSION.values(tx.connection, found[0])) if found else None
 
 
 def lines(tx: Tx, quote_id: str, version: int) -> list[QuoteLine]:
     """The lines of a version in their order."""
-    columns = tables.quote_line.c
-    query = sa.select(*(columns[name] for name in QuoteLine._fields), columns.quantity_of).order_by(columns.number)
-    rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_line, quote_id, version)))
-    found = []
-    for *values, noted, special, ramp, usage, quantity_of in rows:
-        segments = tuple(Segment(*part) for part in ramp) if ramp else ()
-        arranged = special_terms.load(special)
-        line = QuoteLine._make((*values, internal.load(noted), arranged, segments, rate_cards.load(usage)))
-        is_whole = quantity_of == 1
-        found.append(line if is_whole else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of)))
-    return found
+    return [_line(tx, row) for row in _LINES.rows(tx.connection, **_mine(tx, quote_id, version))]
+
+
+def _line(tx: Tx, stored: Sequence[object]) -> QuoteLine:
+    row = _OF_LINE.values(tx.connection, stored)
+    row |= {
+        "internal": internal.load(row["internal"]),
+        "special": special_terms.load(row["special"]),
+        "ramp": tuple(Segment(*part) for part in row["ramp"] or ()),
+        "usage": rate_cards.load(row["usage"]),
+    }
+    line = QuoteLine(*_LINE_VALUES(row))
+    quantity_of = row["quantity_of"]
+    return line if quantity_of == 1 else line._replace(quantity=stored_quantity(int(line.quantity), quantity_of))
 
 
 def pricings(tx: Tx, quote: Quote) -> list[Pricing]:
     """The prices of the option sets of a quote's version, the selected one first, then by name."""
-    columns = tables.quote_pricing.c
-    query = sa.select(columns.option_set, columns.request, columns.result).order_by(columns.option_set)
-    rows = tx.connection.execute(query.where(*_mine(tx, tables.quote_pricing, quote.id, quote.version.number)))
+    found = _PRICINGS.rows(tx.connection, **_mine(tx, quote.id, quote.version.number))
     selected = quote.version.option_set or ""
-    return sorted((Pricing(*row) for row in rows), key=lambda pricing: pricing.option_set != selected)
+    return sorted((Pricing(*row) for row in found), key=lambda pricing: pricing.option_set != selected)
 
 
 def tax_groups(tx: Tx, quote: Quote) -> list[TaxGroup]:
@@ -182,17 +174,17 @@ def tax_groups(tx: Tx, quote: Quote) -> list[TaxGroup]:
     groups = sa.func.json_extract(result, "$.tax_groups") if is_sqlite else of_postgres
     first = columns.option_set != (quote.version.option_set or "")
     query = sa.select(groups).order_by(first, columns.option_set).limit(1)
-    found = tx.connection.scalar(query.where(*_mine(tx, tables.quote_pricing, quote.id, quote.version.number)))
+    found = tx.connection.scalar(query.where(*_of_version(tx, tables.quote_pricing, quote.id, quote.version.number)))
     return [TaxGroup(*group) for group in read_json(found)] if found else []
 
 
 def count_option_sets(tx: Tx, quote: Quote) -> int:
     """The number of option sets of a quote's version; 1 for a quote without."""
-    mine = _mine(tx, tables.quote_pricing, quote.id, quote.version.number)
+    mine = _of_version(tx, tables.quote_pricing, quote.id, quote.version.number)
     return tx.connection.scalar(sa.select(sa.func.count()).select_from(tables.quote_pricing).where(*mine)) or 0
 
 
-def version_of(row: RowMapping) -> QuoteVersion:
+def version_of(row: Mapping[str, Any] | RowMapping) -> QuoteVersion:
     """A version from a row with all columns of its table."""
     values = {name: row[name] for name in _VERSION_COLUMNS}
     return QuoteVersion(
@@ -204,6 +196,7 @@ def version_of(row: RowMapping) -> QuoteVersion:
     )
 
 
+_READ_ROOT = {"id", "version", "status"}
 _READ = {"number", "status", "internal", "agreement"}
 _VERSION_COLUMNS = [field.name for field in fields(QuoteVersion) if field.name not in _READ]
 
@@ -266,7 +259,7 @@ def add_version(
         "priced_at": priced_at,
         "created_at": tx.now,
         "created_by": tx.caller,
-        "edited_by": makers(tx, editors),
+        "edited_by": JsonText(plain_json(makers(tx, editors))),
     }
     _ADD_VERSION.run(tx.connection, **row)
     recorded_state.note_rows(tx, quote_id, Part("quote_version", str(version)), [_IN_ORDER_OF_VERSION(row)])
@@ -277,11 +270,9 @@ def replace_version(tx: Tx, quote: Quote, composed: Composition, *, priced_at: d
     """Rewrite a draft version and note the editor. Only drafts are rewritten: submitted versions never change."""
     quote_id, version = quote.id, quote.version.number
     edited_by = makers(tx, (*quote.version.edited_by, tx.caller))
-    for table in (tables.quote_line, tables.quote_pricing):
-        tx.connection.execute(sa.delete(table).where(*_mine(tx, table, quote_id, version)))
-    changed = sa.update(tables.quote_version).where(*_mine(tx, tables.quote_version, quote_id, version))
-    tx.connection.execute(changed.values(**_terms(composed), priced_at=priced_at, edited_by=edited_by))
-    recorded_state.note(tx, quote_id, "quote_version", version)
+    for drop in (_DROP_LINES, _DROP_PRICINGS):
+        drop.run(tx.connection, **_mine(tx, quote_id, version))
+    update_version(tx, quote_id, version, **_terms(composed), priced_at=priced_at, edited_by=edited_by)
     _add_parts(tx, {"tenant_id": tx.tenant_id, "quote_id": quote_id, "version": version}, composed)
 
 
@@ -295,13 +286,14 @@ def makers(tx: Tx, callers: Iterable[str]) -> list[str]:
 def update_root(tx: Tx, quote: Quote, **changes: Any) -> None:
     """Change the root and count the edit, so that earlier readers can see the change."""
     changes = {"edit": quote.edit + 1, **changes}
-    tx.connection.execute(sa.update(tables.quote).where(*_root(tx, quote.id)).values(**changes))
+    change = _change(tables.quote, ("id",), tuple(changes))
+    change.run(tx.connection, of_tenant=tx.tenant_id, of_id=quote.id, **changes)
     recorded_state.note(tx, quote.id, "quote")
 
 
 def update_version(tx: Tx, quote_id: str, number: int, **changes: Any) -> None:
-    mine = _mine(tx, tables.quote_version, quote_id, number)
-    tx.connection.execute(sa.update(tables.quote_version).where(*mine).values(**changes))
+    change = _change(tables.quote_version, ("quote_id", "version"), tuple(changes))
+    change.run(tx.connection, of_tenant=tx.tenant_id, of_quote_id=quote_id, of_version=number, **changes)
     recorded_state.note(tx, quote_id, "quote_version", number)
 
 
@@ -312,7 +304,7 @@ def store_internal(tx: Tx, quote: Quote, draft: Draft) -> None:
     update_version(tx, quote.id, number, internal=draft.internal.stored if draft.internal else None)
     for line in draft.lines:
         if line.internal != noted[line.number]:
-            mine = (*_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == line.number)
+            mine = (*_of_version(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == line.number)
             value = line.internal.stored if line.internal else None
             tx.connection.execute(sa.update(tables.quote_line).where(*mine).values(internal=value))
             recorded_state.note(tx, quote.id, "quote_line", number)
@@ -330,7 +322,7 @@ def choose_option_set(tx: Tx, quote: Quote, pricing: Pricing) -> Quote:
     update_version(tx, quote.id, number, option_set=pricing.option_set, **totals)
     names = ("list_amount", "regular", "net", "cost")
     change = sa.update(tables.quote_line).where(
-        *_mine(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == sa.bindparam("line_number")
+        *_of_version(tx, tables.quote_line, quote.id, number), tables.quote_line.c.number == sa.bindparam("line_number")
     )
     change = change.values({name: sa.bindparam(f"new_{name}") for name in names})
     rows = [
@@ -358,7 +350,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "tax_total": priced.tax_total,
         "total": priced.total,
         "tax_note": priced.tax_note,
-        "warnings": list(composed.warnings),
+        "warnings": JsonText(plain_json(composed.warnings)),
         "fingerprint": composed.fingerprint,
         "hashes": JsonText(plain_json(composed.hashes)),
         "valid_until": composed.valid_until,
@@ -430,21 +422,22 @@ _ADD_LINES = Statement(lambda _dialect: sa.insert(tables.quote_line))
 _ADD_PRICING = Statement(lambda _dialect: sa.insert(tables.quote_pricing))
 
 
-def _version_row(tx: Tx, quote_id: str, number: int) -> AnyRow:
-    table = tables.quote_version
-    row = tx.connection.execute(sa.select(table).where(*_mine(tx, table, quote_id, number))).one_or_none()
-    if row is None:
+def _stored_version(tx: Tx, quote_id: str, number: int) -> Sequence[object]:
+    """The row of a version as it is stored."""
+    found = _VERSION.rows(tx.connection, **_mine(tx, quote_id, number))
+    if not found:
         raise CpqError(
             Code.NOT_FOUND,
             f"Quote {quote_id} has no version {number}.",
             field="/version",
             maximum=max(statuses(tx, quote_id)),
         )
+    row: Sequence[object] = found[0]
     return row
 
 
-def _version(tx: Tx, row: AnyRow) -> QuoteVersion:
-    version = version_of(row._mapping)
+def _version(tx: Tx, stored: Sequence[object]) -> QuoteVersion:
+    version = version_of(_OF_VERSION.values(tx.connection, stored))
     if version.status.awaits_approval:
         return replace(version, status=version.status_at(tx.now))
     return version
@@ -454,5 +447,62 @@ def _root(tx: Tx, quote_id: str) -> tuple[sa.ColumnElement[bool], ...]:
     return tx.own(tables.quote), tables.quote.c.id == quote_id
 
 
-def _mine(tx: Tx, table: sa.Table, quote_id: str, version: int) -> tuple[sa.ColumnElement[bool], ...]:
+def _of_version(tx: Tx, table: sa.Table, quote_id: str, version: int) -> tuple[sa.ColumnElement[bool], ...]:
     return tx.own(table), table.c.quote_id == quote_id, table.c.version == version
+
+
+def _mine(tx: Tx, quote_id: str, version: int) -> dict[str, Any]:
+    return {"tenant": tx.tenant_id, "quote": quote_id, "number": version}
+
+
+def _asked(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    mine = of_tenant(table, sa.bindparam("tenant"))
+    return mine, table.c.quote_id == sa.bindparam("quote"), table.c.version == sa.bindparam("number")
+
+
+def _stored(dialect: str, table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(*(as_stored(dialect, column) for column in table.c))
+
+
+def _select_root(dialect: str) -> sa.Select[*tuple[Any, ...]]:
+    quote, account = tables.quote, tables.account
+    buyer = (account.c.tenant_id == quote.c.tenant_id) & (account.c.id == quote.c.account_id)
+    query = _stored(dialect, quote).add_columns(account.c.name, account.c.time_zone).join(account, buyer)
+    return query.where(of_tenant(quote, sa.bindparam("tenant")), quote.c.id == sa.bindparam("quote"))
+
+
+def _select_sent(dialect: str) -> sa.Select[*tuple[Any, ...]]:
+    table = tables.quote_version
+    mine = of_tenant(table, sa.bindparam("tenant")), table.c.quote_id == sa.bindparam("quote")
+    return _stored(dialect, table).where(*mine, table.c.status == sa.bindparam("status"))
+
+
+def _select_pricings(_dialect: str) -> sa.Select[*tuple[Any, ...]]:
+    columns = tables.quote_pricing.c
+    query = sa.select(columns.option_set, columns.request, columns.result).order_by(columns.option_set)
+    return query.where(*_asked(tables.quote_pricing))
+
+
+@cache
+def _change(table: sa.Table, key: tuple[str, ...], names: tuple[str, ...]) -> Statement:
+    """A change of these columns of one row; the values of its key are called `of_` and their column."""
+    mine = of_tenant(table, sa.bindparam("of_tenant")), *(table.c[name] == sa.bindparam(f"of_{name}") for name in key)
+    values = {name: sa.bindparam(name, type_=table.c[name].type) for name in names}
+    return Statement(lambda _dialect: sa.update(table).where(*mine).values(values))
+
+
+_ROOT = Statement(_select_root)
+_LOCKED_ROOT = Statement(lambda dialect: _select_root(dialect).with_for_update(of=tables.quote))
+_VERSION = Statement(lambda dialect: _stored(dialect, tables.quote_version).where(*_asked(tables.quote_version)))
+_SENT = Statement(_select_sent)
+_LINES = Statement(
+    lambda dialect: (
+        _stored(dialect, tables.quote_line).where(*_asked(tables.quote_line)).order_by(tables.quote_line.c.number)
+    )
+)
+_PRICINGS = Statement(_select_pricings)
+_DROP_LINES = Statement(lambda _dialect: sa.delete(tables.quote_line).where(*_asked(tables.quote_line)))
+_DROP_PRICINGS = Statement(lambda _dialect: sa.delete(tables.quote_pricing).where(*_asked(tables.quote_pricing)))
+_OF_QUOTE, _OF_VERSION, _OF_LINE = map(Reader, (tables.quote, tables.quote_version, tables.quote_line))
+_ROOT_COLUMNS = [field.name for field in fields(Quote) if field.name in tables.quote.c and field.name not in _READ_ROOT]
+_LINE_VALUES = itemgetter(*QuoteLine._fields)
