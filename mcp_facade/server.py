@@ -63,8 +63,8 @@ NEAR_SHARE = 0.8
 SESSIONS_MAX = 1000
 CALLER_SESSIONS_MAX = 100
 
-UNLIMITED_METHODS = ("tools/call", "ping", "initialize")
-"""A tool call takes its turn in the registry, where the refusal is audited."""
+COUNTED_BY_THE_REGISTRY = "tools/call"
+"""There the refusal of a tool call is audited."""
 
 _MARKDOWN = "text/markdown"
 
@@ -147,7 +147,7 @@ class Facade(MCPServer[None]):
 
     async def _limit_methods(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
         """The rate limit for all that is not a tool call. A list is large, and a client keeps it for minutes."""
-        if ctx.method not in UNLIMITED_METHODS and not ctx.method.startswith("notifications/"):
+        if ctx.method != COUNTED_BY_THE_REGISTRY and not ctx.method.startswith("notifications/"):
             try:
                 self.registry.take_turn(self._principal(), ctx.method)
             except CpqError as error:

@@ -713,6 +713,21 @@ async def test_a_flood_of_lists_is_limited_like_calls(store: Settings, era: Any)
     assert limited.value.data["error"]["details"]["retry_after_seconds"] > 0
 
 
+async def test_every_method_is_limited(sqlite_app: App):
+    settings = sqlite_app.settings.model_copy(update={"rate_limit_per_minute": 4})
+    with closing(open_app(settings)) as app:
+        async with Client(Facade(app, list(ALL_TOOLS)), mode="legacy") as client:
+            session = client.session
+            for _ in range(3):  # The handshake was the first.
+                await session.send_ping()
+            asked = [session.send_ping(), session.list_tools(), session.list_prompts(), session.list_resources()]
+            asked += [session.list_resource_templates(), session.read_resource("catalog://products/prod_pro_v2")]
+            for ask in (*asked, session.get_prompt("quote_a_deal")):
+                with pytest.raises(MCPError, match="More than 4 calls in a minute") as limited:
+                    await ask
+                assert limited.value.data["error"]["details"]["retry_after_seconds"] > 0
+
+
 async def test_lists_have_a_smaller_limit_and_leave_calls_alone(sqlite_app: App, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "LISTS_PER_MINUTE", 5)
     async with Client(Facade(sqlite_app, list(ALL_TOOLS))) as client:
