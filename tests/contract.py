@@ -197,11 +197,13 @@ BEHAVIOURS |= {
     "A-13": "a renewal starts the day after the end, or earlier; several become one",
     "A-14": "a cancellation gives back what the terms of the price say",
     "A-15": "a change lives like any quote, and is void once its agreement has moved",
+    "A-16": "the amount due of a change is the difference of the billing schedules",
+    "A-17": "a line without an end changes by the period, and its notice dates are listed",
 }
 
-_KINDS = {"q": "Q-", "g": "G-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}
-_NUMBERS = re.compile(r"^test_((?:(?:q|g|r|c2_|d3_|e3_|f3_)\d\d[a-z]?_)+)")
-_NUMBER = re.compile(r"(q|g|r|c2_|d3_|e3_|f3_)(\d\d[a-z]?)_")
+_KINDS = {"q": "Q-", "g": "G-", "a": "A-", "r": "R-", "c2_": "C2.", "d3_": "D3.", "e3_": "E3.", "f3_": "F3."}
+_NUMBERS = re.compile(r"^test_((?:(?:q|g|a|r|c2_|d3_|e3_|f3_)\d\d[a-z]?_)+)")
+_NUMBER = re.compile(r"(q|g|a|r|c2_|d3_|e3_|f3_)(\d\d[a-z]?)_")
 
 
 def proofs() -> dict[str, list[str]]:

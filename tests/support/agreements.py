@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
+from cpq.base.rounding import MinorUnit
 from cpq.domain import pricing
 from cpq.domain.agreements.acceptance import Acceptance
 from cpq.domain.agreements.agreement import Agreement, fold
@@ -31,6 +32,10 @@ class World:
     requests: dict[tuple[str, int], Request] = field(default_factory=dict, repr=False)
     orders: dict[str, list[Order]] = field(default_factory=dict, repr=False)
 
+    @property
+    def minor_unit(self) -> MinorUnit:
+        return MinorUnit(self.currency, "half_up")
+
     def sell(
         self,
         lines: Sequence[DraftLine],
@@ -38,6 +43,7 @@ class World:
         months: int | None,
         *,
         requested_discount: int = 0,
+        requested_amount: int = 0,
         part_periods: str | None = None,
     ) -> Agreement:
         """A first order; returns its agreement."""
@@ -49,6 +55,7 @@ class World:
             start_date=start,
             term_months=months,
             requested_discount=requested_discount,
+            requested_amount=requested_amount,
         )
         request = self._request(draft, part_periods or self.mode)
         priced, accepted = self._accepted(draft, request, start)
@@ -85,6 +92,10 @@ class World:
         assert sum(line.net(order.minor_unit) for line in order.lines) == priced.net
         return priced.net
 
+    def copy(self) -> World:
+        """The same world, which then goes its own way."""
+        return replace(self, requests=dict(self.requests), orders={id_: list(one) for id_, one in self.orders.items()})
+
     def agreement(self, id_: str) -> Agreement:
         return fold(id_, self.orders[id_])
 
@@ -107,6 +118,7 @@ class World:
                 line.discount_pct,
                 ramp=line.ramp,
                 override=line.special.unit_price if line.special else None,
+                amount_off=line.special.discount_amount if line.special else 0,
                 selling_model=line.selling_model or "",
             )
             for line in draft.lines
@@ -121,6 +133,7 @@ class World:
             term_months=draft.term_months,
             starts_on=draft.start_date.isoformat() if draft.start_date else None,
             requested_discount=draft.requested_discount,
+            requested_amount=draft.requested_amount,
             part_periods=part_periods,
             edition=EDITION,
         )

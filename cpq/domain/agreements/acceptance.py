@@ -16,7 +16,7 @@ from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Line, PriceRow, Request, Segment
 from cpq.domain.pricing.result import MIXED, PricedLine, PricedQuote
-from cpq.domain.pricing.terms import add_months
+from cpq.domain.pricing.terms import add_months, terms_of_line
 from cpq.domain.quotes.draft import AgreementChange, Draft, DraftLine
 from cpq.domain.quotes.special_terms import AgreedLine
 
@@ -79,7 +79,12 @@ class Acceptance:
                 continue
             other = agreed.agreement_id or change.agreement_id
             line = require_line(agreements[other], agreed.line_id, "/quote_id")
-            replaced = tuple(phase for phase in line.from_(start) if phase.calendar or agreed.action != "renew")
+            until = date.fromisoformat(agreed.until) if agreed.until else date.max
+            replaced = tuple(
+                phase._replace(ended=None)
+                for phase in line.from_(start)
+                if phase.start < until and (phase.calendar or agreed.action != "renew")
+            )
             if other == change.agreement_id:
                 yield OrderLine(line.id, number, other, start, phases, replaced, agreed.kept)
             else:
@@ -167,6 +172,7 @@ class Acceptance:
     def _ramp(self, priced: PricedLine, asked: DraftLine, sold: Sold) -> Iterator[Phase]:
         """A phase for each segment; they share the line's net by what each was worth."""
         start, segments = self._start(asked), asked.ramp
+        terms = terms_of_line(self._request, self._lines[priced.id].term)
         calendar = self._calendar(start, sold.billing_period)
         weights = [self._worth(priced, position, segment, asked) for position, segment in enumerate(segments, 1)]
         values = self.minor_unit.allocate(priced.net, weights)
@@ -179,8 +185,8 @@ class Acceptance:
                 discount=together(sold.discount, segment.discount),
                 uplift=segment.uplift,
             )
-            periods = calendar.elapsed(end) - calendar.elapsed(begin)
-            yield Phase(begin, end, value, part, calendar, periods)
+            charged = terms.of(sold.billing_period, offset, segment.months)
+            yield Phase(begin, end, value, part, calendar, Fraction(charged.periods, charged.of))
             offset += segment.months
 
     def _worth(self, priced: PricedLine, position: int, segment: Segment, asked: DraftLine) -> int:

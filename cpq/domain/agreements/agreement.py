@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from cpq.base.errors import Code, CpqError
 from cpq.base.rounding import MinorUnit
@@ -26,14 +29,31 @@ class AgreementStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Source(NamedTuple):
+    """An order and the number of a line in it, which holds from its effective day on."""
+
+    order_id: str
+    number: int
+    effective: date
+
+
 @dataclass(frozen=True)
 class AgreementLine:
     """A line with all its phases in time. A phase that was cut by a later order keeps its value and says where."""
 
     id: str
-    source: tuple[str, int]
-    """The order that changed it last, and the number of its line there."""
+    sources: tuple[Source, ...]
+    """What each order did to it, in their sequence."""
     phases: tuple[Phase, ...]
+
+    @property
+    def source(self) -> Source:
+        """The order that changed it last."""
+        return self.sources[-1]
+
+    def source_on(self, day: date) -> Source:
+        """The order that says what it is on a day on which it is owned."""
+        return next(one for one in reversed(self.sources) if one.effective <= day)
 
     def on(self, day: date) -> Phase | None:
         """What it is on a day."""
@@ -42,10 +62,10 @@ class AgreementLine:
     @property
     def last(self) -> Phase | None:
         """What it is at its end; None where it ends before it starts."""
-        return max((phase for phase in self.phases if phase.stop is None or phase.stop > phase.start), default=None)
+        return next((phase for phase in reversed(self.phases) if phase.is_real), None)
 
     def from_(self, day: date) -> tuple[Phase, ...]:
-        """The phases that hold on the day or later, as they were ordered."""
+        """The phases that hold on the day or later."""
         return tuple(phase for phase in self.phases if phase.stop is None or phase.stop > max(day, phase.start))
 
     @property
@@ -55,7 +75,7 @@ class AgreementLine:
     @property
     def stop(self) -> date | None:
         """The first day on which it is not owned any more; None for a purchase or a line without an end."""
-        stops = [phase.stop for phase in self.phases]
+        stops = [phase.stop for phase in self.phases if phase.is_real] or [self.start]
         return None if None in stops else max(stop for stop in stops if stop)
 
 
@@ -154,11 +174,13 @@ def fold(agreement_id: str, orders: Iterable[Order]) -> Agreement:
     lines: dict[str, AgreementLine] = {}
     renewed_into = None
     for order in in_sequence:
-        for line in order.lines:
-            if line.agreement_id == agreement_id:
-                before = lines.get(line.id)
-                phases = applied(before.phases if before else (), line)
-                lines[line.id] = AgreementLine(line.id, (order.id, line.number), phases)
+        mine = [line for line in order.lines if line.agreement_id == agreement_id]
+        for id_, parts in groupby(mine, key=attrgetter("id")):
+            changed = tuple(parts)
+            before = lines.get(id_) or AgreementLine(id_, (), ())
+            sources = tuple(Source(order.id, one.number, one.effective) for one in changed)
+            phases = applied(before.phases, changed, order.minor_unit)
+            lines[id_] = AgreementLine(id_, before.sources + sources, phases)
         if order.kind is OrderKind.RENEWAL and order.agreement_id != agreement_id:
             renewed_into = order.agreement_id
     first, last = in_sequence[0], in_sequence[-1]
@@ -174,28 +196,36 @@ def fold(agreement_id: str, orders: Iterable[Order]) -> Agreement:
     )
 
 
-def applied(phases: Sequence[Phase], line: OrderLine) -> tuple[Phase, ...]:
-    """The phases of a line after an order: those from its day on are cut, and its own follow.
+def applied(phases: Sequence[Phase], lines: Sequence[OrderLine], minor_unit: MinorUnit) -> tuple[Phase, ...]:
+    """The phases of a line after an order, whose lines for it follow each other in time.
 
-    An order that leads back to what held before, on the same day, leaves no trace in the state. For that a phase that
-    was replaced on its own first day is remembered until the next change; it holds on no day.
+    What they replace is cut, and their own phases follow. An order that leads back to what held before, on the same
+    day, leaves no trace in the state. For that a phase that was replaced on its first day or before is remembered; it
+    holds on no day.
     """
-    day = line.effective
-    before = [phase if phase.stop is not None and phase.stop <= day else _cut(phase, day) for phase in phases]
-    before = [phase for phase in before if phase.stop is None or phase.stop > phase.start or phase.ends == day]
-    for place, phase in enumerate(before):
-        if line.phases and is_continued(phase, line.phases[0].sold, line.phases[0].end, day):
-            return (*before[:place], phase._replace(ends=None), *line.phases[1:])
-    return (*before, *line.phases)
+    day = lines[0].effective
+    found = [phase for phase in phases if phase.is_real or (phase.ends is not None and phase.ends >= day)]
+    for line in lines:
+        found = [phase.cut(line.effective) if phase._replace(ended=None) in line.replaced else phase for phase in found]
+    for phase in [phase for line in lines for phase in line.phases]:
+        place = next((place for place, one in enumerate(found) if _leads_back(one, phase, minor_unit)), None)
+        if place is None:
+            found.append(phase)
+        else:
+            found.append(found.pop(place).restored)
+    return tuple(sorted(found, key=attrgetter("start")))
+
+
+def _leads_back(before: Phase, phase: Phase, minor_unit: MinorUnit) -> bool:
+    return (
+        is_continued(before, phase.sold, phase.end, phase.start)
+        and before.restored.left(phase.start, minor_unit) == phase.value
+    )
 
 
 def is_continued(before: Phase, sold: Sold, end: date | None, day: date) -> bool:
     """Whether these terms are the rest of a phase that was cut on the day."""
-    return before.ends == day and before.sold == sold and before.end == end
-
-
-def _cut(phase: Phase, day: date) -> Phase:
-    return phase._replace(ends=max(day, phase.start))
+    return before.ends == day and before.sold == sold and before.restored.stop == end
 
 
 def require_line(agreement: Agreement, line_id: str, field: str) -> AgreementLine:

@@ -46,7 +46,7 @@ def of_phase(
     if phase.calendar is None:
         yield Due(line_id, start, start, start, phase.value)
         return
-    stop = phase.end or until or phase.calendar.period_of(start)[1]
+    stop = (phase.stop if phase.end else until) or phase.calendar.period_of(start)[1]
     for begin, end in tiles(phase.calendar, start, stop):
         amount = phase.used(end, minor_unit) - phase.used(begin, minor_unit)
         yield Due(line_id, begin, end, begin if phase.sold.billed is Billed.ADVANCE else end, amount)

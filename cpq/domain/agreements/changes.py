@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.money import amount
@@ -17,6 +18,9 @@ from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
 from cpq.domain.pricing.terms import Left, last_day
 from cpq.domain.quotes.draft import DraftLine
 from cpq.domain.quotes.special_terms import AgreedLine, SpecialTerms
+
+_TODAY = Basis("", 0, 0)
+"""Of what a change sells at today's prices."""
 
 
 class Action(StrEnum):
@@ -97,11 +101,10 @@ def amended_lines(agreement: Agreement, effective: date, changes: Sequence[Chang
                 raise bad_field(f"{at}/line_id", f"The line {change.line_id} is changed twice.")
             named.add(change.line_id)
         number = len(lines) + 1
-        made = _added(agreement, effective, change, number, at)
-        if made is None:
-            made = _changed(agreement, effective, change, number, at)
-        if made is not None:
-            lines.append(made)
+        if change.action is Action.ADD_LINE:
+            lines.append(_added(agreement, effective, change, number, at))
+        else:
+            lines += _changed(agreement, effective, change, number, at)
     return lines
 
 
@@ -169,6 +172,7 @@ def _renewed(
     if unit_price is not None:
         unit_price = nearest(unit_price * raised, ONE_HUNDRED_PERCENT)
     total = nearest((ONE_HUNDRED_PERCENT + sold.uplift) * raised, ONE_HUNDRED_PERCENT) - ONE_HUNDRED_PERCENT
+    is_as_before = is_same and not uplift and len(held) == 1 and last.stop == end + timedelta(days=1)
     return DraftLine(
         number,
         sold.product_id,
@@ -187,12 +191,13 @@ def _renewed(
                 other,
                 name=sold.product_name if is_same else None,
                 quantity_before=str(sold.quantity),
-                credit=sum([phase.left(start, minor_unit) for phase in held if phase.end and phase.end > start]),
-                bound=_bound([phase for phase in held if phase.end and phase.end > start], start, agreement),
+                credit=sum([phase.left(start, minor_unit) for phase in held if phase.stop and phase.stop > start]),
+                bound=_bound([phase for phase in held if phase.stop and phase.stop > start], start, agreement),
                 prolongs=True,
                 part_periods=last.calendar.mode if last.calendar else "",
                 basis=_plain(sold.basis) if is_same else None,
                 uplift=total if is_same else 0,
+                settled=last.left(start, minor_unit) if is_as_before else None,
                 yearly_before=minor_unit.round(last.yearly),
                 ignores_contract=price is RenewalPrice.LIST,
             ),
@@ -200,10 +205,8 @@ def _renewed(
     )
 
 
-def _added(agreement: Agreement, effective: date, change: Change, number: int, at: str) -> DraftLine | None:
+def _added(agreement: Agreement, effective: date, change: Change, number: int, at: str) -> DraftLine:
     """A new line. It ends with the agreement, unless it says otherwise."""
-    if change.action is not Action.ADD_LINE:
-        return None
     if change.product_id is None or change.quantity is None:
         raise bad_field(f"{at}/product_id", "A new line needs product_id and quantity.")
     end = change.end_date or (agreement.end - timedelta(days=1) if agreement.end else None)
@@ -226,90 +229,123 @@ def _added(agreement: Agreement, effective: date, change: Change, number: int, a
     )
 
 
-def _changed(agreement: Agreement, effective: date, change: Change, number: int, at: str) -> DraftLine | None:
+class _Span(NamedTuple):
+    """A run of days in which a changed line has one price; `held` is what it had in these days and is given back."""
+
+    held: tuple[Phase, ...]
+    sold: Sold
+    start: date
+    end: date | None
+
+    @property
+    def is_changed(self) -> bool:
+        return len(self.held) > 1 or self.sold != self.held[0].sold or self.end != self.held[0].stop
+
+
+def _changed(agreement: Agreement, effective: date, change: Change, number: int, at: str) -> list[DraftLine]:
+    """The lines of a change: one for each run of days that it changes, because a ramp stays a ramp."""
     if change.line_id is None:
         raise bad_field(f"{at}/line_id", f"{change.action} needs the line_id of a line of the agreement.")
     line = require_line(agreement, change.line_id, f"{at}/line_id")
     held = _owned(line, effective, f"{at}/line_id")
     if change.action is Action.REMOVE_LINE:
-        return _removed(agreement, line, held, effective, number)
-    before = held[0]
-    sold, end = _after(before, held[-1].end, change, max(effective, before.start), at)
-    _require_boundary(before, effective)
-    if sold == before.sold and end == before.end and len(held) == 1:
-        return None
-    start = max(effective, before.start)
-    return _draft_line(agreement, line, held, sold, start, end, number, change)
+        return [_removed(agreement, line, held, effective, number)]
+    _require_boundary(held, effective)
+    spans = _spans(held, max(effective, held[0].start), change, at)
+    changed = [(place, span) for place, span in enumerate(spans) if span.is_changed]
+    return [
+        _draft_line(agreement, line, span, spans[place + 1 :], number + count, change)
+        for count, (place, span) in enumerate(changed)
+    ]
 
 
-def _after(before: Phase, end: date | None, change: Change, effective: date, at: str) -> tuple[Sold, date | None]:
-    """What the line sells after a change, and the first day after its end."""
+def _spans(held: Sequence[Phase], start: date, change: Change, at: str) -> list[_Span]:
+    """What the line sells after a change, and when."""
+    spans = [_Span((phase,), _after(phase, change, at), max(phase.start, start), phase.stop) for phase in held]
+    return _with_end(spans, change, at) if change.action is Action.CHANGE_TERM else spans
+
+
+def _with_end(spans: Sequence[_Span], change: Change, at: str) -> list[_Span]:
+    """The last run that begins before the new end goes on to it, and gives back what came after it."""
+    if change.end_date is None or any(span.end is None for span in spans):
+        raise bad_field(f"{at}/end_date", "change_term needs end_date, and a line with an end.")
+    end, start = change.end_date + timedelta(days=1), spans[0].start
+    if end <= start:
+        message = "The line would end before the change; remove_line ends it on the day of the change."
+        raise bad_field(f"{at}/end_date", message, minimum=start.isoformat())
+    kept = [span for span in spans if span.start < end]
+    rest = tuple(phase for span in spans[len(kept) :] for phase in span.held)
+    return [*kept[:-1], kept[-1]._replace(held=kept[-1].held + rest, end=end)]
+
+
+def _after(before: Phase, change: Change, at: str) -> Sold:
+    """What a run of days sells after a change."""
     sold = before.sold
     match change.action:
         case Action.SET_QUANTITY:
             if change.quantity is None:
                 raise bad_field(f"{at}/quantity", "set_quantity needs the new quantity.")
-            return sold._replace(quantity=change.quantity), end
+            return sold._replace(quantity=change.quantity)
         case Action.SWAP_PRODUCT:
-            if change.product_id is None:
-                raise bad_field(f"{at}/product_id", "swap_product needs the new product_id.")
-            return (
-                sold._replace(
-                    product_id=change.product_id,
-                    quantity=change.quantity or sold.quantity,
-                    attributes=change.attributes or {},
-                    selling_model=change.selling_model or "",
-                ),
-                end,
-            )
+            return _swapped(sold, change, at)
         case Action.CHANGE_TERM:
-            if change.end_date is None or before.calendar is None or before.end is None:
-                message = "change_term needs end_date, and a line with an end."
-                raise bad_field(f"{at}/end_date", message)
-            if change.end_date < effective:
-                message = "The line would end before the change; remove_line ends it on the day of the change."
-                raise bad_field(f"{at}/end_date", message, minimum=effective.isoformat())
-            return sold, change.end_date + timedelta(days=1)
+            return sold
         case _:
             if change.unit_price is None and change.discount_pct is None:
                 raise bad_field(f"{at}/unit_price", "change_price needs unit_price with price_reason, or discount_pct.")
             if change.unit_price is not None and not change.price_reason:
                 raise bad_field(f"{at}/price_reason", "A unit_price needs a price_reason.")
-            discount = 0 if change.discount_pct is None else change.discount_pct
-            return sold._replace(unit_price=change.unit_price, discount=discount, uplift=sold.uplift), end
+            return sold._replace(unit_price=change.unit_price, discount=change.discount_pct or 0)
+
+
+def _swapped(sold: Sold, change: Change, at: str) -> Sold:
+    """Another product, or another way to sell or configure the same one, at today's price."""
+    if change.product_id is None:
+        raise bad_field(f"{at}/product_id", "swap_product needs the new product_id.")
+    quantity = change.quantity or sold.quantity
+    is_same = (
+        change.product_id == sold.product_id
+        and change.selling_model in (None, sold.selling_model)
+        and (change.attributes is None or dict(change.attributes) == dict(sold.attributes))
+    )
+    if is_same:
+        return sold._replace(quantity=quantity)
+    return sold._replace(
+        product_id=change.product_id,
+        quantity=quantity,
+        attributes=change.attributes or {},
+        selling_model=change.selling_model or "",
+        basis=_TODAY,
+        unit_price=None,
+        discount=0,
+        uplift=0,
+    )
 
 
 def _draft_line(
-    agreement: Agreement,
-    line: AgreementLine,
-    held: Sequence[Phase],
-    sold: Sold,
-    start: date,
-    end: date | None,
-    number: int,
-    change: Change,
+    agreement: Agreement, line: AgreementLine, span: _Span, later: Sequence[_Span], number: int, change: Change
 ) -> DraftLine:
     """A line at its own prices, or at today's where it sells another product."""
-    before = held[0]
+    before, sold, start, end = span.held[0], span.sold, span.start, span.end
     minor_unit = agreement.minor_unit
-    is_swap = change.action is Action.SWAP_PRODUCT
     today = [phase for phase in line.phases if phase.ends == start]
-    returns = [phase.sold for phase in today if is_swap and _is_return(phase.sold, sold)]
-    if returns:
-        sold, is_swap = returns[-1], False
-    earlier = next((phase for phase in today if is_continued(phase, sold, end, start)), None)
-    settled = earlier.left(start, minor_unit) if earlier is not None and not is_swap else None
+    returns = [phase.sold for phase in today if sold.basis == _TODAY and _is_return(phase.sold, sold)]
+    sold = returns[-1] if returns else sold
+    is_swap = sold.basis == _TODAY
+    earlier = next((phase.restored for phase in today if is_continued(phase, sold, end, start)), None)
+    if sold == before.sold and end == before.stop:
+        earlier = before
     calendar = before.calendar
     return DraftLine(
         number,
         sold.product_id,
         sold.quantity,
-        0 if is_swap else sold.discount,
+        sold.discount,
         sold.attributes,
-        selling_model=(sold.selling_model or None) if is_swap else sold.selling_model,
+        selling_model=sold.selling_model or None,
         special=SpecialTerms(
-            unit_price=None if is_swap else sold.unit_price,
-            price_reason=(change.price_reason or "as agreed") if sold.unit_price is not None and not is_swap else None,
+            unit_price=sold.unit_price,
+            price_reason=(change.price_reason or "as agreed") if sold.unit_price is not None else None,
             start_date=start,
             end_date=end - timedelta(days=1) if end else None,
             agreed=AgreedLine(
@@ -317,30 +353,35 @@ def _draft_line(
                 line.id,
                 name=None if is_swap else sold.product_name,
                 quantity_before=str(before.sold.quantity),
-                credit=sum([phase.left(start, minor_unit) for phase in held]),
-                bound=_bound(held, start, agreement),
-                prolongs=end is not None and held[-1].end is not None and end > held[-1].end and not is_swap,
+                credit=sum([phase.left(start, minor_unit) for phase in span.held]),
+                bound=_bound(span.held, start, agreement),
+                prolongs=not is_swap and _is_later(end, span.held[-1].stop),
                 anchored_on=calendar.anchor.isoformat() if calendar else None,
-                left="" if is_swap else _left(held, start, end),
+                left="" if is_swap else _left(span.held, start, end),
                 part_periods=calendar.mode if calendar else _mode(agreement),
+                until=later[0].start.isoformat() if later else None,
                 basis=None if is_swap else _plain(sold.basis),
-                uplift=0 if is_swap else sold.uplift,
-                settled=settled,
+                uplift=sold.uplift,
+                settled=earlier.left(start, minor_unit) if earlier is not None else None,
                 yearly_before=minor_unit.round(before.yearly),
             ),
         ),
     )
 
 
+def _is_later(end: date | None, before: date | None) -> bool:
+    return end is not None and before is not None and end > before
+
+
 def _left(held: Sequence[Phase], start: date, end: date | None) -> str:
     """What the calendar of a line has left, to its end or to another one; empty without an end."""
-    first, last = held[0], held[-1]
-    if first.calendar is None or last.calendar is None or last.end is None or end is None:
+    last = held[-1]
+    if last.calendar is None or last.stop is None or end is None:
         return ""
-    periods = sum([phase.periods for phase in held]) - first.passed(start)
-    if end != last.end:
-        periods += last.calendar.elapsed(end) - last.calendar.elapsed(last.end)
-    length = first.calendar.length
+    periods = sum([phase.periods_from(max(phase.start, start)) for phase in held], Fraction(0))
+    if end != last.stop:
+        periods += last.calendar.elapsed(end) - last.calendar.elapsed(last.stop)
+    length = last.calendar.length
     return Left(periods * length.months, periods * length.weeks).stored
 
 
@@ -359,7 +400,7 @@ def _removed(
 ) -> DraftLine:
     """The end of a line. What is given back of its value follows the terms of its price."""
     before, minor_unit = held[0], agreement.minor_unit
-    _require_boundary(before, effective)
+    _require_boundary(held[:1], effective)
     start = max(effective, before.start)
     left = sum([phase.left(start, minor_unit) for phase in held])
     credit = sum([credit_of(phase, start, effective, agreement) for phase in held])
@@ -396,7 +437,7 @@ def credit_of(phase: Phase, start: date, effective: date, agreement: Agreement) 
         return 0
     if phase.sold.credit is CancellationCredit.FULL_PERIODS:
         period = phase.calendar.period_of(start)
-        start = start if period[0] == start else min(period[1], phase.end)
+        start = start if period[0] == start else min(period[1], phase.stop or phase.end)
     return phase.left(start, minor_unit)
 
 
@@ -420,9 +461,16 @@ def _owned(line: AgreementLine, effective: date, at: str) -> tuple[Phase, ...]:
     return held
 
 
-def _require_boundary(before: Phase, effective: date) -> None:
+def _require_boundary(held: Sequence[Phase], effective: date) -> None:
     """A line without an end changes with a billing period, so that no period is billed in part."""
-    if before.calendar is None or before.end is not None or effective <= before.start:
+    before = held[0]
+    if before.calendar is None or before.end is not None:
+        return
+    if before.stop is not None and len(held) > 1:
+        stop = before.stop.isoformat()
+        message = f"A line without an end changes after its last change: from {stop} on."
+        raise bad_field("/effective_date", message, minimum=stop)
+    if effective <= before.start:
         return
     period = before.calendar.period_of(effective)
     if effective not in period:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
+from cpq.base.rounding import MinorUnit
 from cpq.domain.agreements.kept_prices import yearly_of_lines
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Request
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
+from cpq.domain.quotes.quote import QuoteLine
+
+
+def arr_change(lines: Iterable[DraftLine | QuoteLine], request: Request, priced: PricedQuote) -> int:
+    """By how much the recurring revenue of a year changes; a line with several runs of days counts with its first."""
+    firsts: dict[object, tuple[str, int]] = {}
+    for line in lines:
+        if line.special and (agreed := line.special.agreed):
+            key = (agreed.agreement_id, agreed.line_id) if agreed.line_id else line.number
+            firsts.setdefault(key, (str(line.number), agreed.yearly_before))
+    yearly = yearly_of_lines(request, priced)
+    after = sum([yearly.get(number, Fraction(0)) for number, _ in firsts.values()], Fraction(0))
+    return MinorUnit(request.currency, request.rounding).round(after) - sum([before for _, before in firsts.values()])
 
 
 def given_back(draft: Draft, priced: PricedQuote) -> int:

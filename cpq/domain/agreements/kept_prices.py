@@ -178,13 +178,8 @@ class _Sold:
         return row.cost if found is None or found.billing_period != row.billing_period else found.cost
 
 
-def yearly_of(request: Request, priced: PricedQuote) -> Fraction:
-    """The recurring revenue of a year that the lines of a quote bring, exactly."""
-    return sum(yearly_of_lines(request, priced).values(), Fraction(0))
-
-
 def yearly_of_lines(request: Request, priced: PricedQuote) -> dict[str, Fraction]:
-    """The same of each recurring line, by its id."""
+    """The recurring revenue of a year that each recurring line of a quote brings, exactly, by its id."""
     selection = PriceSelection(request)
     lines = {line.id: line for line in request.lines}
     found: dict[str, Fraction] = {}

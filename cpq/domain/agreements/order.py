@@ -80,6 +80,22 @@ class Phase(NamedTuple):
     """For which its value was charged."""
     ends: date | None = None
     """The first day on which a later order holds instead; None where it runs to its end."""
+    ended: date | None = None
+    """What `ends` was before the last cut, so that the same day can lead back to it."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it holds on any day."""
+        return self.stop is None or self.stop > self.start
+
+    def cut(self, day: date) -> Phase:
+        """With a later order from the day on."""
+        return self._replace(ends=max(day, self.start), ended=self.ends)
+
+    @property
+    def restored(self) -> Phase:
+        """As it was before the last cut."""
+        return self._replace(ends=self.ended, ended=None)
 
     @property
     def stop(self) -> date | None:
@@ -117,7 +133,11 @@ class Phase(NamedTuple):
         """The value from `day` on: a purchase keeps all of it, a line without an end is worth its next period."""
         if self.calendar is None or self.end is None:
             return self.value
-        return self.value - self.used(day, minor_unit)
+        return self.used(self.stop or self.end, minor_unit) - self.used(day, minor_unit)
+
+    def periods_from(self, day: date) -> Fraction:
+        """How many of its periods are left on a day."""
+        return (self.periods if self.ends is None else self.passed(self.ends)) - self.passed(day)
 
     @property
     def yearly(self) -> Fraction:
@@ -145,7 +165,7 @@ class OrderLine(NamedTuple):
     phases: tuple[Phase, ...]
     """What holds from the effective day on; none where the line ends."""
     replaced: tuple[Phase, ...] = ()
-    """What held from that day on before, as it was ordered; its value from that day on is given back."""
+    """What held from that day on before; its value from that day on is given back."""
     kept: int = 0
     """The part of that value that is not given back."""
 
@@ -202,7 +222,7 @@ def dump(lines: tuple[OrderLine, ...]) -> list[dict[str, Any]]:
             "agreement_id": line.agreement_id,
             "effective": line.effective.isoformat(),
             "phases": [_dump_phase(phase) for phase in line.phases],
-            **({"replaced": [_dump_phase(phase) for phase in line.replaced]} if line.replaced else {}),
+            **({"replaced": dump_phases(line.replaced)} if line.replaced else {}),
             **({"withheld": line.kept} if line.kept else {}),
         }
         for line in lines
@@ -286,4 +306,5 @@ def _load_phase(plain: Mapping[str, Any]) -> Phase:
         sold,
         calendar,
         Fraction(*plain.get("periods", (1, 1))),
+        date.fromisoformat(plain["ends"]) if "ends" in plain else None,
     )

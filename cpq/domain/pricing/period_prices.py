@@ -87,8 +87,13 @@ def _period_price(line: PricedLine, periods: Fraction, minor_unit: MinorUnit) ->
         price, of = price * ONE_HUNDRED_PERCENT, of * (ONE_HUNDRED_PERCENT + (last.value or 0))
 
     def shown(price: int, of: int, charged: int) -> int:
-        """The price where it re-adds to the charged amount, else the amount divided by units and periods."""
-        micro = unit_price(price, of)
+        """The price where it re-adds to the charged amount, else the amount divided by units and periods.
+
+        A line of an agreement may have no period left to charge.
+        """
+        micro = unit_price(price, of) if of else 0
+        if not times:
+            return micro
         return micro if minor_unit.round(micro, times, times_of) == charged else unit_price(charged, times, times_of)
 
     kept = ONE_HUNDRED_PERCENT - line.discount

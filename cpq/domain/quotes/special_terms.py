@@ -68,6 +68,8 @@ class AgreedLine(NamedTuple):
     left: str = ""
     """What its calendar has left, exactly: `10 months`, `37/31 months`, `9 weeks`."""
     part_periods: str = ""
+    until: str | None = None
+    """The first day that it leaves as it is, where the line of the agreement has other terms later."""
     basis: tuple[str, int, int] | None = None
     """Quote, version and line whose stored prices it keeps; None for today's prices."""
     uplift: int = 0

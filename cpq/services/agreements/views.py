@@ -14,9 +14,8 @@ from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.errors import next_call
 from cpq.base.money import Amount, amount
-from cpq.base.rounding import MinorUnit
+from cpq.domain.agreements import effects
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, AgreementStatus
-from cpq.domain.agreements.kept_prices import yearly_of
 from cpq.domain.agreements.order import Phase
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.quotes.lifecycle import local_day
@@ -43,7 +42,7 @@ class OwnedLine(TypedDict):
     start_date: Annotated[date, Described("Since when it is as shown.")]
     end_date: Annotated[date | None, Described("Its last day; null without an end, or for a purchase.")]
     arr: Arr
-    source_order_id: Annotated[str, Described("The order that changed it last, and the number of its line there.")]
+    source_order_id: Annotated[str, Described("The order that says so, and the number of its line there.")]
     source_line: int
     attributes: dict[str, Any]
 
@@ -161,7 +160,7 @@ def detail(tx: Tx, agreement: Agreement, *, as_of: date | None = None) -> Agreem
         "mrr": amount(agreement.minor_unit.round(yearly, 1, 12)),
         "next_billing": {"due_date": due[0], "amount": amount(due[1])} if due else None,
         "next_renewal": end if end and day < end and not agreement.is_cancelled else None,
-        "lines": [_owned(agreement, line, phase) for line, phase in agreement.on(day)],
+        "lines": [_owned(agreement, line, phase, day) for line, phase in agreement.on(day)],
         "orders": [
             {
                 "order_id": order.id,
@@ -183,8 +182,8 @@ def _in_words(agreement: Agreement, day: date) -> str:
     return f"On {day} the account owns {owned} of {len(agreement.lines)} lines of this agreement."
 
 
-def _owned(agreement: Agreement, line: AgreementLine, phase: Phase) -> OwnedLine:
-    sold, last = phase.sold, line.last or phase
+def _owned(agreement: Agreement, line: AgreementLine, phase: Phase, day: date) -> OwnedLine:
+    sold, last, source = phase.sold, line.last or phase, line.source_on(day)
     is_recurring = phase.calendar is not None
     stop = phase.stop if last is phase or not is_recurring else line.stop
     return {
@@ -199,8 +198,8 @@ def _owned(agreement: Agreement, line: AgreementLine, phase: Phase) -> OwnedLine
         "start_date": phase.start,
         "end_date": stop - timedelta(days=1) if stop else None,
         "arr": amount(agreement.minor_unit.round(phase.yearly)),
-        "source_order_id": line.source[0],
-        "source_line": line.source[1],
+        "source_order_id": source.order_id,
+        "source_line": source.number,
         "attributes": dict(sold.attributes),
     }
 
@@ -277,8 +276,6 @@ def change_view(tx: Tx, quote_id: str, agreement: Agreement) -> ChangeView:
     version, change = quote.version, quote.version.agreement
     assert change is not None
     pricing = quote_repository.pricings(tx, quote)[0]
-    yearly = MinorUnit(version.currency).round(yearly_of(pricing.request, pricing.amounts))
-    before = sum([line.special.agreed.yearly_before for line in quote.lines if line.special and line.special.agreed])
     return {
         "quote_id": quote.id,
         "number": quote.number,
@@ -292,7 +289,7 @@ def change_view(tx: Tx, quote_id: str, agreement: Agreement) -> ChangeView:
         "net": amount(version.subtotal - version.discount_total),
         "tax_total": amount(version.tax_total),
         "total": amount(version.total),
-        "arr_change": amount(yearly - before),
+        "arr_change": amount(effects.arr_change(quote.lines, pricing.request, pricing.amounts)),
         "warnings": list(version.warnings),
         "outcome": "created",
         "message": f"A draft {change.kind} was made. The agreement changes when the customer accepts it.",

@@ -10,9 +10,7 @@ from typing import Any
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
 from cpq.base.money import from_micro, to_micro
-from cpq.base.rounding import MinorUnit
 from cpq.domain.agreements import effects
-from cpq.domain.agreements.kept_prices import yearly_of
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.policy.facts import (
     NO_CHANGE,
@@ -208,12 +206,10 @@ def change_facts(draft: Draft, request: Request, priced: PricedQuote, standard_u
     change = draft.agreement
     if change is None:
         return NO_CHANGE
-    before = sum([line.agreed.yearly_before for line in draft.lines if line.agreed])
-    yearly = MinorUnit(request.currency, request.rounding).round(yearly_of(request, priced))
     return ChangeFacts(
         delta=from_micro(priced.net),
         credit=from_micro(effects.given_back(draft, priced)),
-        arr_change=from_micro(yearly - before),
+        arr_change=from_micro(effects.arr_change(draft.lines, request, priced)),
         uplift_pct=from_micro(effects.uplift(draft, request, priced) if change.kind == OrderKind.RENEWAL else 0),
         days_before_end=None if change.end is None else Decimal((change.end - change.effective).days + 1),
         credit_beyond_terms=from_micro(effects.given_back_beyond_terms(draft, priced)),
