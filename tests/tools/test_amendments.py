@@ -53,6 +53,7 @@ def test_a12_a_ramp_that_is_amended_stays_a_ramp(seller: Tools):
     ]
     # Half a year of 20 at 10 is 100, of which 92 of 182 days are left; 40 at 11 are 220 from June on.
     assert [(one["price_after"], one["credit"]) for one in change["lines"]] == [(151.65, 50.55), (330, 220)]
+    assert change["arr_change"] == 400
     accepted(seller, change)
     assert (owned_on(seller, id_, "2027-03-01"), owned_on(seller, id_, "2027-06-01")) == (
         [(60, 10, "2027-11-30")],

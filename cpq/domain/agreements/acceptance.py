@@ -149,11 +149,12 @@ class Acceptance:
         if not sold.is_recurring:
             return Phase(start, None, value, sold)
         calendar = self._calendar(start, sold.billing_period)
+        unit_price = price.net_unit_price if price else None
         if sold.is_evergreen:
-            return Phase(start, None, value, sold, calendar)
+            return Phase(start, None, value, sold, calendar, price=unit_price)
         last = self._draft.last_day_of(asked)
         end = last + timedelta(days=1) if last else Calendar(start, sold.billing_period, self._mode).boundary(1)
-        return Phase(start, end, value, sold, calendar, price.periods if price else Fraction(1))
+        return Phase(start, end, value, sold, calendar, price.periods if price else Fraction(1), price=unit_price)
 
     def _start(self, asked: DraftLine) -> date:
         start = asked.special.start_date if asked.special else None

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from cpq.base.rounding import nearest
 from cpq.domain.agreements.billing_calendar import Calendar
-from cpq.domain.billing_periods import is_recurring
+from cpq.domain.agreements.order import yearly
+from cpq.domain.pricing.period_prices import period_prices
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import (
     Adjustment,
@@ -179,17 +180,15 @@ class _Sold:
 
 
 def yearly_of_lines(request: Request, priced: PricedQuote) -> dict[str, Fraction]:
-    """The recurring revenue of a year that each recurring line of a quote brings, exactly, by its id."""
-    selection = PriceSelection(request)
-    lines = {line.id: line for line in request.lines}
-    found: dict[str, Fraction] = {}
-    for one in priced.lines:
-        if not is_recurring(one.billing_period):
-            continue
-        line = lines[one.id]
-        row = selection.of(line.price_key, line.selling_model).charged
-        term = terms_of_line(request, line.term).of_row(row) if row else None
-        if term is not None and term.periods:
-            of_year = Calendar(date.min, one.billing_period, "").periods_of_year
-            found[one.id] = Fraction(one.net * term.of, term.periods) * of_year
-    return found
+    """The recurring revenue of a year that each recurring line of a quote brings, by its id."""
+    lines = {line.id: line for line in priced.lines}
+    return {
+        id_: yearly(
+            lines[id_].net,
+            price.periods,
+            price.net_unit_price,
+            lines[id_].quantity,
+            Calendar(date.min, price.billing_period, "").periods_of_year,
+        )
+        for id_, price in period_prices(request, priced.lines).items()
+    }

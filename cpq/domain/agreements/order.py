@@ -15,6 +15,9 @@ from cpq.domain.agreements.billing_calendar import Calendar, passed
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.pricing.request import Quantity
 
+UNITS_MAX = 10_000
+"""Of a year, whose prices in millionths are together exact to half a cent."""
+
 
 class Billed(StrEnum):
     """When a period is due: at its start or at its end."""
@@ -82,6 +85,8 @@ class Phase(NamedTuple):
     """The first day on which a later order holds instead; None where it runs to its end."""
     ended: date | None = None
     """What `ends` was before the last cut, so that the same day can lead back to it."""
+    price: int | None = None
+    """Net for one unit and period, where it was charged by one; the value was rounded."""
 
     @property
     def is_real(self) -> bool:
@@ -141,16 +146,29 @@ class Phase(NamedTuple):
 
     @property
     def yearly(self) -> Fraction:
-        """The recurring revenue of a year, exactly."""
-        if self.calendar is None or not self.periods:
+        """The recurring revenue of a year."""
+        if self.calendar is None:
             return Fraction(0)
-        return Fraction(self.value) / self.periods * self.calendar.periods_of_year
+        return yearly(self.value, self.periods, self.price, self.sold.quantity, self.calendar.periods_of_year)
 
     @property
     def net_unit_price(self) -> int:
         """For one unit and one period, or once, in millionths."""
+        if self.price is not None:
+            return self.price
         units = self.periods * Fraction(self.sold.quantity)
         return round(divide(self.value, units)) if units else 0
+
+
+def yearly(value: int, periods: Fraction, price: int | None, quantity: Quantity, periods_of_year: Fraction) -> Fraction:
+    """The revenue of a year by the price of a unit: the value of a few days was rounded.
+
+    Of so many units that the millionths of a price come to a cent, it is a year's share of the value.
+    """
+    units = Fraction(quantity) * periods_of_year
+    if price is not None and (units <= UNITS_MAX or not periods):
+        return price * units
+    return Fraction(value) / periods * periods_of_year if periods else Fraction(0)
 
 
 class OrderLine(NamedTuple):
@@ -272,6 +290,8 @@ def _dump_phase(phase: Phase) -> dict[str, Any]:
     for name in ("is_evergreen", "unit_price", "discount", "uplift"):
         if (value := getattr(sold, name)) not in (None, 0, False):
             plain[name] = value
+    if phase.price is not None:
+        plain["price"] = phase.price
     if sold.billed is not Billed.ADVANCE:
         plain["billed"] = sold.billed.value
     if sold.credit is not CancellationCredit.PRORATED:
@@ -307,4 +327,5 @@ def _load_phase(plain: Mapping[str, Any]) -> Phase:
         calendar,
         Fraction(*plain.get("periods", (1, 1))),
         date.fromisoformat(plain["ends"]) if "ends" in plain else None,
+        price=plain.get("price"),
     )

@@ -289,7 +289,7 @@ def change_view(tx: Tx, quote_id: str, agreement: Agreement) -> ChangeView:
         "net": amount(version.subtotal - version.discount_total),
         "tax_total": amount(version.tax_total),
         "total": amount(version.total),
-        "arr_change": amount(effects.arr_change(quote.lines, pricing.request, pricing.amounts)),
+        "arr_change": amount(effects.arr_change(quote.lines, pricing.request, pricing.result)),
         "warnings": list(version.warnings),
         "outcome": "created",
         "message": f"A draft {change.kind} was made. The agreement changes when the customer accepts it.",

@@ -118,7 +118,8 @@ def stored_results(tx: Tx, quote: Quote) -> list[Priced]:
     If two sets violate a rule equally, the first is shown, whichever is selected.
     """
     by_name = sorted(repository.pricings(tx, quote), key=lambda pricing: pricing.option_set)
-    return [(pricing.request, pricing.amounts) for pricing in by_name]
+    changes = quote.version.agreement is not None  # Its facts have prices for one period, which need the steps.
+    return [(pricing.request, pricing.result if changes else pricing.amounts) for pricing in by_name]
 
 
 def violations_view(tx: Tx, decision: PolicyDecision) -> list[PolicyViolation]:
