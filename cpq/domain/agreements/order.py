@@ -163,7 +163,7 @@ class Phase(NamedTuple):
 def yearly(value: int, periods: Fraction, price: int | None, quantity: Quantity, periods_of_year: Fraction) -> Fraction:
     """The revenue of a year by the price of a unit: the value of a few days was rounded.
 
-    Of so many units that the millionths of a price come to a cent, it is a year's share of the value.
+    Above `UNITS_MAX` units, where the millionths of a price come to a cent, it is a share of the value.
     """
     units = Fraction(quantity) * periods_of_year
     if price is not None and (units <= UNITS_MAX or not periods):
