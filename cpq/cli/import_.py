@@ -84,7 +84,8 @@ def import_prices(options: Options, file: Path, sheet: str | None) -> None:
     an end, usage: a rate card with unit, minimum_spend and maximum_spend, whose free_quantity is included in each
     period), a name that keeps two prices of one period apart, cost, valid_from, valid_to, priority, tax_category,
     tax_included, tier_mode (none, volume, graduated, package), package_size, free_quantity, quantity_scope (line,
-    quote); tiers and surcharges hold JSON. Without cost the margin is unknown, and the policies may require
+    quote), billed (advance, arrears), and cancellation_credit (none, prorated, full_periods: what a cancelled line
+    gives back); tiers and surcharges hold JSON. Without cost the margin is unknown, and the policies may require
     approval for that.
 
     \b

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from cpq.app import App
+from cpq.base.errors import CpqError
+from tests.support import engine
 from tests.support.approvals import person
 from tests.support.engine import Tools
 from tests.support.quotes import sent_quote
@@ -105,3 +107,57 @@ def test_a12_a_line_cannot_end_before_it_changes(seller: Tools):
     )
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/changes/0/end_date")
     assert error["details"]["minimum"] == "2027-06-01"
+
+
+QUARTERLY = {"unit_price": "300", "billing_period": "quarterly", "price_book": "list", "currency": "USD", "cost": "1"}
+
+
+def imported(app: App, **price: Any) -> str:
+    """A product whose one price came from a file."""
+    product = engine.product_row(category="services", product_type="service")
+    engine.import_dicts(app, "products", product)
+    engine.import_dicts(app, "prices", {**QUARTERLY, **price, "product_id": product["id"]})
+    return str(product["id"])
+
+
+@pytest.mark.parametrize(
+    ("credit", "net"), [("none", 0), ("prorated", -753.26), ("full_periods", -600), (None, -753.26)]
+)
+def test_a14_a_cancellation_gives_back_what_the_imported_price_says(
+    app: App, seller: Tools, credit: str | None, net: float
+):
+    product = imported(app, **({"cancellation_credit": credit} if credit else {}))
+    id_, (line,) = sold(seller, {"product_id": product, "quantity": 1})
+    owned = seller("agreement_get", agreement_id=id_, as_of="2027-01-01")["lines"][0]
+    assert (owned["billed"], owned["cancellation_credit"]) == ("advance", credit or "prorated")
+    # 47 of the 92 days of the quarter are left, and two quarters.
+    change = seller(
+        "agreement_cancel", agreement_id=id_, effective_date="2027-04-15", lines=[line], reason="They moved away."
+    )
+    assert change["net"] == net
+
+
+@pytest.mark.parametrize(
+    ("billed", "days"),
+    [
+        ("advance", ["2026-12-01", "2027-03-01", "2027-06-01", "2027-09-01"]),
+        ("arrears", ["2027-03-01", "2027-06-01", "2027-09-01", "2027-12-01"]),
+    ],
+)
+def test_a02_a_period_is_due_when_the_imported_price_says(app: App, seller: Tools, billed: str, days: list[str]):
+    product = imported(app, billed=billed)
+    shown = seller("catalog_get", product_id=product)["prices"]
+    assert [price.get("billed", "advance") for price in shown] == [billed]
+    id_, _ = sold(seller, {"product_id": product, "quantity": 1})
+    (order,) = seller("order_list", agreement_id=id_)["items"]
+    detail = seller("order_get", order_id=order["id"], include_schedule=True)
+    assert [due["due_date"] for due in detail["schedule"]] == days
+    assert (detail["lines"][0]["billed"], detail["lines"][0]["net"]) == (billed, 1200)
+
+
+def test_a02_a_purchase_has_no_period_to_be_billed(app: App):
+    product = imported(app)
+    once = {**QUARTERLY, "billing_period": "one_time", "billed": "arrears", "product_id": product}
+    with pytest.raises(CpqError) as refused:
+        engine.import_dicts(app, "prices", once)
+    assert "billed and cancellation_credit go with a billing period" in str(refused.value.details)

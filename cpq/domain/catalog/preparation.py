@@ -82,7 +82,7 @@ SECTIONS: dict[str, type[Row]] = {
 
 ADDED_LATER = (
     *("tax_id", "purchase_order", "selling_model", "name", "names", "base_currency", "price_rounding"),
-    *("unit", "minimum_spend", "maximum_spend"),
+    *("unit", "minimum_spend", "maximum_spend", "billed", "cancellation_credit"),
 )
 """Columns that count for the hash of a row only with a value, so that rows without it are still unchanged."""
 

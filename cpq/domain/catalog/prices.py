@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cpq.base.rounding import PriceRounding
 from cpq.domain import billing_periods
+from cpq.domain.agreements.order import Billed, CancellationCredit
 from cpq.domain.billing_periods import ONE_TIME
 from cpq.domain.field_types import Amount, Currency, Day, Identifier, Name, Number, Row, Whole, Word, empty_as_absent
 
@@ -107,6 +108,10 @@ class PriceRow(Row):
     minimum_spend: Annotated[Amount | None, BeforeValidator(empty_as_absent)] = None
     maximum_spend: Annotated[Amount | None, BeforeValidator(empty_as_absent)] = None
     """Of a usage price, for each billing period."""
+    billed: Annotated[Billed | None, BeforeValidator(empty_as_absent)] = None
+    """Left out, a period is due at its start."""
+    cancellation_credit: Annotated[CancellationCredit | None, BeforeValidator(empty_as_absent)] = None
+    """Left out, the rest of a cancelled line is given back by days."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -122,6 +127,8 @@ class PriceRow(Row):
             raise ValueError("the name of a price has no colon and is no billing period or selling model")
         if self.free_quantity and self.package_size is None and self.sold_as is not SellingModel.USAGE:
             raise ValueError("free_quantity goes with the tier mode package or the selling model usage")
+        if self.billing_period == ONE_TIME and (self.billed or self.cancellation_credit):
+            raise ValueError("billed and cancellation_credit go with a billing period: a purchase is due once")
         self._check_usage()
         self._check_tiers()
         self._check_surcharges()

@@ -35,6 +35,11 @@ class OwnedLine(TypedDict):
     quantity: Amount
     selling_model: str
     billing_period: str
+    billed: Annotated[str, Described("Each period is due in `advance`, at its start, or in `arrears`, at its end.")]
+    cancellation_credit: Annotated[
+        str,
+        Described("What a cancellation gives back: `none`, `prorated` by days, or `full_periods` not begun."),
+    ]
     unit_price_per_period: Annotated[
         Amount, Described("Net, for one unit and one period; of a purchase, for one unit.")
     ]
@@ -193,6 +198,8 @@ def _owned(agreement: Agreement, line: AgreementLine, phase: Phase, day: date) -
         "quantity": sold.quantity,
         "selling_model": sold.selling_model,
         "billing_period": sold.billing_period,
+        "billed": sold.billed.value,
+        "cancellation_credit": sold.credit.value,
         "unit_price_per_period": amount(phase.net_unit_price),
         "discount_pct": amount(sold.discount),
         "start_date": phase.start,

@@ -297,6 +297,8 @@ _PRICE_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "unit": sa.func.coalesce(tables.price.c.unit, ""),
     "minimum_spend": sa.type_coerce(tables.price.c.minimum_spend, sa.BigInteger),
     "maximum_spend": sa.type_coerce(tables.price.c.maximum_spend, sa.BigInteger),
+    "billed": sa.func.coalesce(tables.price.c.billed, "advance"),
+    "cancellation_credit": sa.func.coalesce(tables.price.c.cancellation_credit, "prorated"),
 }
 """By the field name of `PriceRow`."""
 

@@ -17,6 +17,7 @@ from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.base.money import Amount, amount, from_micro, to_micro
 from cpq.base.rounding import PriceRounding
 from cpq.base.rounding import nearest as nearest_whole
+from cpq.domain.agreements.order import Billed, CancellationCredit
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.pricing.derived_prices import Conversion, rounded
 from cpq.domain.pricing.request import selling_model
@@ -92,6 +93,17 @@ class ListPrice(TypedDict):
     unit: NotRequired[Annotated[str, Described("What a usage price counts; `unit_price` is for one, or a package.")]]
     minimum_spend: NotRequired[Annotated[Decimal | None, Described("Of a usage price, for each billing period.")]]
     maximum_spend: NotRequired[Annotated[Decimal | None, Described("Of a usage price, for each billing period.")]]
+    billed: NotRequired[
+        Annotated[str, Described("`arrears`: a period is due at its end. Left out where it is due at its start.")]
+    ]
+    cancellation_credit: NotRequired[
+        Annotated[
+            str,
+            Described(
+                "What a cancelled line gives back: `none`, or only `full_periods`. Left out where it is by days."
+            ),
+        ]
+    ]
 
 
 class DerivedFrom(TypedDict):
@@ -286,6 +298,8 @@ _PRICES = (
         tables.price.c.unit,
         tables.price.c.minimum_spend,
         tables.price.c.maximum_spend,
+        tables.price.c.billed,
+        tables.price.c.cancellation_credit,
         tables.price_book.c.base_currency,
         tables.price_book.c.price_rounding,
     )
@@ -394,6 +408,10 @@ def _list_prices(tx: Tx, product_id: str, currency: str | None) -> list[ListPric
         listed["pick_with"] = selling_model(listed["billing_period"], is_evergreen, listed["name"] or "", is_usage)
         if not is_usage:
             del listed["unit"], listed["minimum_spend"], listed["maximum_spend"]
+        if listed["billed"] in (None, Billed.ADVANCE):
+            del listed["billed"]
+        if listed["cancellation_credit"] in (None, CancellationCredit.PRORATED):
+            del listed["cancellation_credit"]
         prices.append(listed)
         if base:
             books[listed["price_book"]] = ConvertingBook(

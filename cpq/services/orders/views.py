@@ -45,6 +45,11 @@ class OrderLineView(TypedDict):
     product_name: str
     selling_model: str
     billing_period: str
+    billed: Annotated[str, Described("Each period is due in `advance`, at its start, or in `arrears`, at its end.")]
+    cancellation_credit: Annotated[
+        str,
+        Described("What a cancellation gives back: `none`, `prorated` by days, or `full_periods` not begun."),
+    ]
     attributes: dict[str, Any]
     effective_date: date
     phases: Annotated[list[PhaseView], Described("What holds from that day on; none where the line ends.")]
@@ -194,6 +199,8 @@ def line_view(order: Order, line: OrderLine) -> OrderLineView:
         "product_name": sold.product_name,
         "selling_model": sold.selling_model,
         "billing_period": sold.billing_period,
+        "billed": sold.billed.value,
+        "cancellation_credit": sold.credit.value,
         "attributes": dict(sold.attributes),
         "effective_date": line.effective,
         "phases": [phase_view(phase) for phase in line.phases],

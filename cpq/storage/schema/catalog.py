@@ -133,6 +133,8 @@ price = table(
     text("unit", nullable=True),
     Column("minimum_spend", Amount, nullable=True),
     Column("maximum_spend", Amount, nullable=True),
+    text("billed", nullable=True),
+    text("cancellation_credit", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     belongs_to("product", "product_id"),
     belongs_to("price_book", "price_book_id"),
