@@ -10,7 +10,8 @@ from fractions import Fraction
 from cpq.base.rounding import MinorUnit
 from cpq.domain.agreements.agreement import Agreement, require_line
 from cpq.domain.agreements.billing_calendar import Calendar
-from cpq.domain.agreements.order import Basis, Billed, CancellationCredit, OrderLine, Phase, Sold, line_id
+from cpq.domain.agreements.order import Basis, OrderLine, Phase, Sold, line_id
+from cpq.domain.billing_terms import Billed, CancellationCredit
 from cpq.domain.pricing.discounts import percent_off, together
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.price_selection import PriceSelection

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from cpq.base.rounding import MinorUnit
 from cpq.domain.agreements.billing_calendar import tiles
-from cpq.domain.agreements.order import Billed, OrderLine, Phase
+from cpq.domain.agreements.order import OrderLine, Phase
+from cpq.domain.billing_terms import Billed
 
 
 class Due(NamedTuple):

@@ -13,7 +13,8 @@ from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.money import amount
 from cpq.base.rounding import nearest
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, is_continued, require_line
-from cpq.domain.agreements.order import Basis, CancellationCredit, Phase, Sold
+from cpq.domain.agreements.order import Basis, Phase, Sold
+from cpq.domain.billing_terms import CancellationCredit
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
 from cpq.domain.pricing.terms import Left, last_day
 from cpq.domain.quotes.draft import DraftLine

@@ -6,33 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cpq.base.rounding import MinorUnit, divide
 from cpq.domain.agreements.billing_calendar import Calendar, passed
 from cpq.domain.agreements.order_kind import OrderKind
+from cpq.domain.billing_terms import Billed, CancellationCredit
 from cpq.domain.pricing.request import Quantity
 
 UNITS_MAX = 10_000
 """Of a year, whose prices in millionths are together exact to half a cent."""
-
-
-class Billed(StrEnum):
-    """When a period is due: at its start or at its end."""
-
-    ADVANCE = "advance"
-    ARREARS = "arrears"
-
-
-class CancellationCredit(StrEnum):
-    """What a customer gets back for the rest of a line that is cancelled."""
-
-    NONE = "none"
-    PRORATED = "prorated"
-    FULL_PERIODS = "full_periods"
-    """Only for periods that have not begun."""
 
 
 class Basis(NamedTuple):

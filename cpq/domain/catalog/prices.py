@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cpq.base.rounding import PriceRounding
 from cpq.domain import billing_periods
-from cpq.domain.agreements.order import Billed, CancellationCredit
 from cpq.domain.billing_periods import ONE_TIME
+from cpq.domain.billing_terms import Billed, CancellationCredit
 from cpq.domain.field_types import Amount, Currency, Day, Identifier, Name, Number, Row, Whole, Word, empty_as_absent
 
 BOUND_MAX = 10**12

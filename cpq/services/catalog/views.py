@@ -17,7 +17,7 @@ from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.base.money import Amount, amount, from_micro, to_micro
 from cpq.base.rounding import PriceRounding
 from cpq.base.rounding import nearest as nearest_whole
-from cpq.domain.agreements.order import Billed, CancellationCredit
+from cpq.domain.billing_terms import Billed, CancellationCredit
 from cpq.domain.catalog.search_query import QUERY_LENGTH_MAX
 from cpq.domain.pricing.derived_prices import Conversion, rounded
 from cpq.domain.pricing.request import selling_model

@@ -22,9 +22,10 @@ from cpq.domain.agreements.changes import (
     cancelled_lines,
     renewed_lines,
 )
-from cpq.domain.agreements.order import CancellationCredit, Phase, dump, load
+from cpq.domain.agreements.order import Phase, dump, load
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.billing_periods import length
+from cpq.domain.billing_terms import CancellationCredit
 from cpq.domain.pricing.request import PriceRow, Segment, Tier
 from cpq.domain.pricing.terms import add_months
 from cpq.domain.quotes.draft import DraftLine
