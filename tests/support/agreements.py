@@ -45,6 +45,7 @@ class World:
         requested_discount: int = 0,
         requested_amount: int = 0,
         part_periods: str | None = None,
+        end: date | None = None,
     ) -> Agreement:
         """A first order; returns its agreement."""
         id_ = f"A-{len(self.orders) + 1}"
@@ -56,6 +57,7 @@ class World:
             term_months=months,
             requested_discount=requested_discount,
             requested_amount=requested_amount,
+            end_date=end,
         )
         request = self._request(draft, part_periods or self.mode)
         priced, accepted = self._accepted(draft, request, start)
@@ -132,6 +134,7 @@ class World:
             tax_rates={"standard": 0},
             term_months=draft.term_months,
             starts_on=draft.start_date.isoformat() if draft.start_date else None,
+            ends_on=draft.end_date.isoformat() if draft.end_date else None,
             requested_discount=draft.requested_discount,
             requested_amount=draft.requested_amount,
             part_periods=part_periods,
