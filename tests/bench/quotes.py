@@ -167,6 +167,7 @@ def plain_products(app: App) -> list[str]:
     query = sa.text(
         "SELECT id FROM product WHERE product_type = 'simple' AND active = :yes AND id IN "
         "(SELECT product_id FROM price WHERE currency = 'USD' AND price_book_id = 'list') AND id NOT IN "
+        "(SELECT product_id FROM price WHERE selling_model = 'usage') AND id NOT IN "
         "(SELECT product_id FROM product_relation WHERE kind IN ('requires', 'excludes')) ORDER BY id"
     )
     with app.database.reading() as connection:
