@@ -10,8 +10,8 @@ from cpq.base.errors import Code, CpqError
 from cpq.domain.policy.files.builder import build, invalid
 from cpq.domain.policy.files.cases import CaseResult, run_cases
 from cpq.domain.policy.files.shapes import FILES
-from cpq.domain.policy.files.yaml_source import BYTES_MAX, Problem, too_large
 from cpq.domain.policy.policy_set import PolicySet
+from cpq.domain.yaml_source import BYTES_MAX, Problem, too_large
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
 """Name, times of change, size and inode of every policy file: every edit changes one of them."""

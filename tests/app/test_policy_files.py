@@ -13,7 +13,7 @@ from cpq.app.policy_files import load, run_tests, stamp
 from cpq.base.errors import Code, CpqError
 from cpq.domain.policy.files.builder import build
 from cpq.domain.policy.files.shapes import FILES
-from cpq.domain.policy.files.yaml_source import BYTES_MAX, UnreadableError, read_document
+from cpq.domain.yaml_source import BYTES_MAX, UnreadableError, read_document
 from tests.support.policies import MINIMAL, SHIPPED, policies, rules
 
 SHIPPED_TEXTS = {name: (SHIPPED / name).read_text(encoding="utf-8") for name in FILES}
@@ -103,7 +103,7 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order():
         (f"rules:\n  - {{id: a, when: net > 1, threshold: yes, {WARN}}}", 2, 39,
          "threshold: input should be a valid decimal"),
         ("rules: 5", 1, 8, "rules: input should be a valid tuple"),
-        ("- a", 1, 1, "a policy file is a mapping of names to values"),
+        ("- a", 1, 1, "the file is a mapping of names to values"),
         ("define: {net: 1 > 2}", 1, 10, "net is already a word of the language"),
         ("define: {any: 1 > 2}", 1, 10, "any is already a word of the language"),
         ("define: {a: discont > 2}", 1, 13, "there is no fact discont"),
@@ -434,7 +434,7 @@ def test_a_missing_and_an_unknown_file_are_problems(tmp_path: Path):
 def test_a_huge_file_is_refused_unread(tmp_path: Path):
     shutil.copytree(SHIPPED, tmp_path / "policies")
     (tmp_path / "policies" / "discounts.yaml").write_text("#" * (BYTES_MAX + 10))
-    with pytest.raises(CpqError, match="a policy file has at most 4 MB"):
+    with pytest.raises(CpqError, match="such a file has at most 4 MB"):
         load(tmp_path / "policies")
 
 

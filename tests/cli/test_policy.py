@@ -249,7 +249,7 @@ HOSTILE: dict[Callable[[Path], None], str] = {
     a_link_to_itself: "cannot be read: Too many levels of symbolic links",
     a_link_to_nowhere: "cannot be read: No such file or directory",
     endless: "it is not a file",
-    huge: "a policy file has at most 4 MB",
+    huge: "such a file has at most 4 MB",
     crowded: "has more than 1,000 files",
     strange_names: "is not a policy file",
     binary: "not UTF-8 text",

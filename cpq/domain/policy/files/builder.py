@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.money import plain
@@ -33,12 +32,10 @@ from cpq.domain.policy.files.shapes import (
     PricingShape,
     RuleShape,
     SeveralTaxesShape,
-    Shape,
     StepShape,
     TaxShape,
     TermsShape,
 )
-from cpq.domain.policy.files.yaml_source import Document, Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.free_text import ClauseLibrary
 from cpq.domain.policy.language.compiler import Column, column, compiled
 from cpq.domain.policy.language.nodes import (
@@ -75,21 +72,11 @@ from cpq.domain.policy.policy_set import (
     Terms,
     TimeLimit,
 )
+from cpq.domain.yaml_shapes import File, read_shape
+from cpq.domain.yaml_source import Document, Path, Problem, UnreadableError, read_document
 
 GUARDS = ("discounts.yaml", "approvals.yaml", "terms.yaml")
 """The files with rules over the priced quote; their order is the order of their stages."""
-
-
-@dataclass(frozen=True)
-class File:
-    """The readable part of a policy file; faulty items are left out, so the others keep their original place."""
-
-    document: Document
-    shape: Shape
-    kept: Mapping[str, list[int]]
-
-    def path(self, section: str, index: int) -> tuple[str, int]:
-        return section, self.kept[section][index]
 
 
 def build(texts: Mapping[str, str], deciders: Collection[str] | None = None) -> PolicySet:
@@ -118,40 +105,6 @@ def invalid(problems: Iterable[Problem]) -> CpqError:
     )
 
 
-def read_shape(document: Document, shape: type[Shape], problems: list[Problem]) -> File | None:
-    """The file as its shape. Rules that do not fit are reported and left out, so that the rest is checked too."""
-    plain = document.root.plain()
-    kept = {section: list(range(len(plain[section]))) for section in plain if isinstance(plain[section], list)}
-    try:
-        return File(document, shape.model_validate(plain), kept)
-    except ValidationError as error:
-        errors = error.errors(include_url=False)
-    problems += [_shape_problem(document, shape, found) for found in _one_per_choice(document, errors)]
-    faulty = {tuple(found["loc"][:2]) for found in errors}
-    strange = {
-        str(found["loc"][0]) for found in errors if found["type"] == "extra_forbidden" and len(found["loc"]) == 1
-    }
-    plain = {name: part for name, part in plain.items() if name not in strange}
-    for section in kept.keys() & plain.keys():
-        kept[section] = [index for index in kept[section] if (section, index) not in faulty]
-        plain[section] = [plain[section][index] for index in kept[section]]
-    try:
-        return File(document, shape.model_validate(plain), kept)
-    except ValidationError:
-        return None
-
-
-def _one_per_choice(document: Document, errors: list[Any]) -> Iterable[Any]:
-    """For a value of several possible types, only the problems of the first type."""
-    seen: set[Path] = set()
-    for error in errors:
-        path = document.known_part(error["loc"])
-        is_choice = len(path) < len(error["loc"]) and error["type"] != "missing"
-        if not is_choice or path not in seen:
-            yield error
-        seen.add(path)
-
-
 def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | None:
     if text is None and file in OPTIONAL:
         text = "{}"
@@ -164,43 +117,6 @@ def _read_file(file: str, text: str | None, problems: list[Problem]) -> File | N
         problems.append(error.problem)
         return None
     return read_shape(document, FILES[file], problems)
-
-
-def _shape_problem(document: Document, shape: type[Shape], error: Any) -> Problem:
-    path, kind = _place(document, error["loc"]), error["type"]
-    written = path if kind == "missing" else document.known_part(path)
-    name = next((str(part) for part in reversed(written) if isinstance(part, str)), document.file)
-    if kind == "extra_forbidden":
-        near = nearest(name, _field_names(shape))
-        return document.problem_at_name(path, f"there is no field {name} here", near)
-    if kind == "missing":
-        return document.problem(path[:-1], f"the field {name} is missing")
-    if kind in ("literal_error", "enum"):
-        allowed = re.findall(r"'([^']*)'", str(error["ctx"]["expected"]))
-        near = nearest(str(error["input"]), allowed)
-        return document.problem(path, f"{name} is one of {', '.join(allowed)}", near)
-    message = str(error["ctx"]["error"]) if kind == "value_error" else str(error["msg"]).lower()
-    return document.problem(path, f"{name}: {message}")
-
-
-def _place(document: Document, location: Path) -> Path:
-    """The location without the names of the forms that a value may have, which the document does not contain."""
-    place: Path = ()
-    for number, part in enumerate(location, 1):
-        if number == len(location) or document.known_part((*place, part)) == (*place, part):
-            place = (*place, part)
-    return place
-
-
-def _field_names(shape: type[BaseModel]) -> set[str]:
-    """Every name that may be used anywhere in the file."""
-    names: set[str] = set()
-    for name, field in shape.model_fields.items():
-        names.add(name)
-        for part in (field.annotation, *get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                names |= _field_names(part)
-    return names
 
 
 class _Assembly:
@@ -519,7 +435,7 @@ def _terms(shape: TermsShape) -> Terms:
     )
 
 
-def _library(shape: Shape) -> ClauseLibrary:
+def _library(shape: BaseModel) -> ClauseLibrary:
     assert isinstance(shape, ClausesShape)
     return ClauseLibrary(shape.clauses, shape.terms_words)
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from cpq.base.errors import CpqError, nearest
 from cpq.domain.policy.evaluation import Violation, evaluate
 from cpq.domain.policy.facts import LineFacts, LineInputs, Part, QuoteFacts, QuoteInputs
-from cpq.domain.policy.files.builder import File, invalid, read_shape
+from cpq.domain.policy.files.builder import invalid
 from cpq.domain.policy.files.shapes import (
     Id,
     Name,
@@ -22,10 +22,11 @@ from cpq.domain.policy.files.shapes import (
     Word,
     Zone,
 )
-from cpq.domain.policy.files.yaml_source import Path, Problem, UnreadableError, read_document
 from cpq.domain.policy.language.nodes import Value
 from cpq.domain.policy.policy_kinds import Severity, TaxCode
 from cpq.domain.policy.policy_set import PolicySet, TaxRate
+from cpq.domain.yaml_shapes import File, read_shape
+from cpq.domain.yaml_source import Path, Problem, UnreadableError, read_document
 
 
 class ExpectedViolation(Shape):

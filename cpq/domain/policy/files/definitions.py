@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cpq.domain.policy.files.yaml_source import Document, Problem
 from cpq.domain.policy.language.nodes import Node
 from cpq.domain.policy.language.parser import NAMED_DEPTH_MAX, ExpressionError, Scope, names_in, read
+from cpq.domain.yaml_source import Document, Problem
 
 WORDS = {"line", "lines", "true", "false", "any", "all", "sum", "min", "max", "count"}
 

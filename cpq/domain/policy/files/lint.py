@@ -10,7 +10,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cpq.base.errors import nearest
 from cpq.domain.policy.files.shapes import ApprovalsShape, LadderShape
-from cpq.domain.policy.files.yaml_source import Document, Path, Problem
 from cpq.domain.policy.language.nodes import Node, facts_in
 from cpq.domain.policy.language.regions import (
     Box,
@@ -27,6 +26,7 @@ from cpq.domain.policy.language.regions import (
 )
 from cpq.domain.policy.policy_kinds import Severity
 from cpq.domain.policy.policy_set import Ladder, Outcome, PricingRule, Roles, Rule
+from cpq.domain.yaml_source import Document, Path, Problem
 
 Item = TypeVar("Item")
 

@@ -1,4 +1,4 @@
-"""Reads the untrusted YAML of a policy file, and remembers the place of every value in the text."""
+"""Reads untrusted YAML that people write, such as a policy file, and remembers the place of every value in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Path = Sequence[str | int]
 
 
 class Problem(NamedTuple):
-    """A problem of a policy file with its place; lines and columns count from 1."""
+    """A problem of a file with its place; lines and columns count from 1."""
 
     file: str
     line: int
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """The text is not YAML, or uses YAML that policies do not allow."""
+    """The text is not YAML, or uses YAML that is not allowed here."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -124,7 +124,7 @@ class Document:
 
 
 def too_large() -> str:
-    return f"a policy file has at most {BYTES_MAX // 1024**2} MB"
+    return f"such a file has at most {BYTES_MAX // 1024**2} MB"
 
 
 def read_document(file: str, text: str) -> Document:
@@ -159,7 +159,7 @@ class _Builder:
             raise self._refusal(_start(first), NOTHING)
         root = self._value(next(self._events))
         if not isinstance(root.value, dict | None):
-            raise self._refusal(root.mark, "a policy file is a mapping of names to values")
+            raise self._refusal(root.mark, "the file is a mapping of names to values")
         next(self._events)  # The document ends.
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
