@@ -27,6 +27,7 @@ ARROWS = {
     ("quotes", "events"),
     ("quotes", "orders"),
     ("orders", "events"),
+    ("guided_selling", "catalog"),
     ("agreements", "orders"),
     ("agreements", "quotes"),
     ("agreements", "events"),

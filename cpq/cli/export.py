@@ -9,6 +9,7 @@ from cpq.cli.lazy_group import LazyGroup
 EXPORT_COMMANDS = {
     "catalog": ("cpq.cli.export_catalog:export_catalog", "Write all products, with their categories in JSON and YAML."),
     "prices": ("cpq.cli.export_prices:export_prices", "Write all prices, with the price books in JSON and YAML."),
+    "guides": ("cpq.cli.export_guides:export_guides", "Write all guides for guided selling."),
     "quote": ("cpq.cli.export_quote:export_quote", "Write a quote as PDF, HTML, JSON, UBL or CSV."),
 }
 

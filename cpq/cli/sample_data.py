@@ -1,11 +1,11 @@
-"""The sample catalogue, prices, accounts and past quotes, loaded into an empty database."""
+"""The sample catalogue, prices, accounts, past quotes and guides, loaded into an empty database."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from cpq.app import Answer, App
-from cpq.cli import local_app
+from cpq.cli import import_guides, local_app
 from cpq.cli.import_ import load_file
 from cpq.services.catalog import exporter
 
@@ -26,4 +26,6 @@ def is_empty(app: App) -> bool:
 
 
 def load(app: App) -> list[Answer]:
-    return [load_file(app, kind, SAMPLE / name, section) for kind, name, section in SAMPLE_FILES]
+    reports = [load_file(app, kind, SAMPLE / name, section) for kind, name, section in SAMPLE_FILES]
+    work, arguments = import_guides.load(SAMPLE / "guides.yaml")
+    return [*reports, local_app.write(app, "import_guides", work, arguments)]

@@ -8,11 +8,14 @@ from pydantic import Field, WithJsonSchema
 
 from cpq.app.access import Permission
 from cpq.app.transaction import Tx
+from cpq.domain.guided_selling.dialogue import STATE_LENGTH_MAX
 from cpq.domain.pricing.selling_models import in_one_word
 from cpq.domain.quotes.draft_changes import CLEARABLE
 from cpq.domain.quotes.special_terms import CLEARABLE as CLEARABLE_OF_LINE
 from cpq.services import catalog, configuration, quotes
 from cpq.services.catalog.accounts import AccountDetail, AccountPage
+from cpq.services.guided_selling import commands
+from cpq.services.guided_selling.views import GuidedSelling
 from cpq.services.quotes.views import CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
@@ -188,6 +191,36 @@ def product_configure(
         options=options,
         selling_model=selling_model,
     )
+
+
+@tool(title="Find products by questions", toolset="deals", needs=Permission.READ)
+def guided_selling(
+    tx: Tx,
+    *,
+    guide: Annotated[Identifier | None, Field(description="The guide to begin; without a state, lists them.")] = None,
+    state: Annotated[
+        Annotated[str, Field(max_length=STATE_LENGTH_MAX)] | None,
+        Field(description="The `state` of the last answer, unchanged."),
+    ] = None,
+    answers: Annotated[
+        Attributes,
+        Field(
+            description='Answers by question id: the id of an option, a number, or "skip". `{"flow": "10 m³/min"}`. '
+            "An answer to an earlier question replaces it."
+        ),
+    ] = {},  # noqa: B006
+    account_id: Annotated[
+        Identifier | None, Field(description="The customer, so that each product has a quote_create to send.")
+    ] = None,
+) -> GuidedSelling:
+    """Find products for a customer who does not know them: questions one at a time, and products with reasons.
+
+    Call it without arguments for the guides, with `guide` for the first question, then with `state` and `answers`; all
+    answers may come in one call. Answers narrow the catalogue exactly: what is unknown of a product never matches.
+    Answers that leave no product are refused, and `changes` has the other answers that leave some. After the last
+    question `products` has the best first, each with `reasons`, the options to start with, and its `next_call`.
+    """
+    return commands.ask(tx, guide_id=guide, state=state, answers=answers, account_id=account_id)
 
 
 @tool(title="Change a draft", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
@@ -366,6 +399,7 @@ TOOLS = (
     account_search,
     account_get,
     product_configure,
+    guided_selling,
     quote_update,
     quote_revise,
     quote_clone,

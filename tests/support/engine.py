@@ -20,8 +20,9 @@ from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.row_problems import SourceRow
 from cpq.base.settings import Settings, read_settings
+from cpq.domain.guided_selling.guide_file import read_guides
 from cpq.retrieval import past_quotes
-from cpq.services import catalog
+from cpq.services import catalog, guided_selling
 from cpq.storage import migrations
 from cpq.storage.schema import metadata
 from cpq.storage.schema.tables import idempotency
@@ -130,6 +131,7 @@ def fill_with_sample(settings: Settings) -> None:
     for file, section in SAMPLE_FILES:
         import_file(app, SAMPLE / file, section)
     import_history(app, SAMPLE / "past_quotes.csv")
+    import_guides(app, (SAMPLE / "guides.yaml").read_text(encoding="utf-8"))
     app.flush_audit()
     with app.database.writing(app.effects.monotonic() + 10) as connection:
         connection.execute(sa.delete(idempotency))  # Else they run out whenever the first test looks.
@@ -143,6 +145,17 @@ def opened(home: Path) -> App:
 
 def import_file(app: App, path: Path, section: str) -> catalog.ImportReport:
     return import_rows(app, lambda: catalog.read_rows(path, section))
+
+
+def import_guides(app: App, text: str, file: str = "guides.yaml") -> catalog.ImportReport:
+    reports: list[catalog.ImportReport] = []
+
+    def work(tx: Tx) -> dict[str, Any]:
+        reports.append(guided_selling.import_guides(tx, read_guides(file, text)))
+        return {}
+
+    write(app, work)
+    return reports[-1]
 
 
 def import_history(app: App, path: Path) -> catalog.ImportReport:

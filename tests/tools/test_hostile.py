@@ -206,7 +206,10 @@ def lasting(value: Any) -> Any:
     return [lasting(part) for part in value] if isinstance(value, list) else value
 
 
-HERE = [tool for tool in ALL_TOOLS if not tool.writes and not tool.is_open_world]
+GIVEN_OUT = {"guided_selling"}
+"""Tools with an argument that only they give out: a made-up state is refused, whatever its form."""
+
+HERE = [tool for tool in ALL_TOOLS if not tool.writes and not tool.is_open_world and tool.name not in GIVEN_OUT]
 
 
 @pytest.mark.parametrize("tool", HERE, ids=lambda tool: tool.name)

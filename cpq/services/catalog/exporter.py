@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import IO, Any
 
@@ -36,7 +36,7 @@ def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda 
     sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
     if form == "csv":
         return _write_csv(file, "products", sections["products"], columns)
-    written = {"json": _write_json, "yaml": _write_yaml}[form](file, sections)
+    written = {"json": _write_json, "yaml": write_yaml}[form](file, sections)
     return {name: count for name, count in written.items() if count}
 
 
@@ -45,7 +45,7 @@ def write_prices(tx: Tx, form: str, file: IO[str], progress: Progress = lambda _
     priced = _watched(prices(tx), counts(tx)["prices"], progress)
     if form == "csv":
         return _write_csv(file, "prices", priced, list(PriceRow.model_fields))
-    written = {"json": _write_json, "yaml": _write_yaml}[form](file, {"price_books": price_books(tx), "prices": priced})
+    written = {"json": _write_json, "yaml": write_yaml}[form](file, {"price_books": price_books(tx), "prices": priced})
     return {name: count for name, count in written.items() if count}
 
 
@@ -204,7 +204,8 @@ def _write_json(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict
     return written
 
 
-def _write_yaml(file: IO[str], sections: Mapping[str, Iterator[Values]]) -> dict[str, int]:
+def write_yaml(file: IO[str], sections: Mapping[str, Iterable[Values]]) -> dict[str, int]:
+    """Write named lists of rows as YAML that is read back exactly; returns the count of each."""
     written = dict.fromkeys(sections, 0)
     for name, rows in sections.items():
         file.write(f"{name}:\n")

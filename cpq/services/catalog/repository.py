@@ -468,11 +468,16 @@ def _micro(number: Any) -> int:
 
 def model_of(product: ProductFacts) -> configuration.Model:
     """The compiled options and rules of a product."""
-    model = _MODELS.get(product.content_hash)
+    return compiled(product.content_hash, product.options, product.rules)
+
+
+def compiled(content_hash: str, options: list[dict[str, Any]], rules: Mapping[str, Any]) -> configuration.Model:
+    """The compiled options and rules of the product with this content."""
+    model = _MODELS.get(content_hash)
     if model is None:
         if len(_MODELS) >= MODELS_MAX:
             _MODELS.clear()
-        model = _MODELS[product.content_hash] = model_compiler.compile_model(product.options, product.rules)
+        model = _MODELS[content_hash] = model_compiler.compile_model(options, rules)
     return model
 
 

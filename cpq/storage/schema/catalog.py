@@ -155,6 +155,16 @@ catalog_revision = table(
 )
 """The catalogue's revision, new after every import that changed something. Cached reads are valid for one revision."""
 
+guide = table(
+    "guide",
+    text("id"),
+    Column("content", Json, nullable=False),
+    text("content_hash"),
+    Column("updated_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)
+"""Guides for guided selling: questions, and what their answers demand of a product."""
+
 catalog_word = table(
     "catalog_word",
     text("near"),

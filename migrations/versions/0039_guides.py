@@ -1,0 +1,30 @@
+"""Guides for guided selling"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from cpq.storage import columns
+
+revision = "0039"
+down_revision = "0038"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "guide",
+        sa.Column("tenant_id", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("content", columns.Json(), nullable=False),
+        sa.Column("content_hash", sa.Text(), nullable=False),
+        sa.Column("updated_at", columns.Timestamp(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_guide"),
+        sqlite_strict=True,
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("guide")
