@@ -29,6 +29,7 @@ _sheet_option = click.option("--sheet", metavar="NAME", help="The sheet of a wor
 
 IMPORT_COMMANDS = {
     "guides": ("cpq.cli.import_guides:import_guides", "Load guides for guided selling."),
+    "uvl": ("cpq.cli.import_uvl:import_uvl", "Load a feature model in UVL as a configurable product."),
     "salesforce": ("cpq.cli.import_salesforce:import_salesforce", "Load the catalogue of a Salesforce export."),
 }
 

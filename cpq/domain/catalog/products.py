@@ -165,7 +165,8 @@ class ProductRow(Row):
             self._require_known(rule.options_named(), f"rule {rule.id}")
 
     def _require_known(self, names: set[str], where: str) -> None:
-        if unknown := sorted(names - self.options.keys()):
+        # Not names - self.options.keys(), which takes as long as there are options.
+        if unknown := sorted(name for name in names if name not in self.options):
             raise ValueError(f"{where} names {unknown[0]!r}, which is not an option of this product")
 
     def _components(self) -> list[Relationship]:
