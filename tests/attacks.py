@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tests.attacks_on_deals import ON_DEALS
 from tests.attacks_on_systems import ON_SYSTEMS
+from tests.promises import PROMISES
 
 TESTS = Path(__file__).parent
 ATTACKS = {**ON_DEALS, **ON_SYSTEMS}
@@ -43,7 +44,35 @@ def table() -> str:
             )
             rows.append(f"| {' | '.join(cells)} |")
         parts += [f"## {subject}", "\n".join(rows)]
+    parts.append("# Which test shows which promise")
+    for subject, promises in PROMISES.items():
+        rows = ["| promised | shown by | on | run by |", "|---|---|---|---|"]
+        for promise in promises:
+            found = [known.get(name, MEASURED) for name in promise.tests]
+            shown = (
+                promise.promised,
+                "<br>".join(f"`{_command(name)}`" for name in promise.tests),
+                "<br>".join(proof.databases for proof in found),
+                "<br>".join(proof.run for proof in found),
+            )
+            rows.append(f"| {' | '.join(shown)} |")
+        parts += [f"## {subject}: promises", "\n".join(rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _command(name: str) -> str:
+    """A test by its name, and a part of the bench as it is run."""
+    return name.replace(BENCH, "python -m tests.bench --only ")
+
+
+def measured() -> set[str]:
+    """The parts of the bench that promises name."""
+    names = {name for group in PROMISES.values() for one in group for name in one.tests}
+    return {name.removeprefix(BENCH) for name in names if name.startswith(BENCH)}
+
+
+BENCH = "bench "
+MEASURED = Proof("bench", "both", "bench")
 
 
 @cache

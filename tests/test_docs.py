@@ -9,6 +9,7 @@ import pytest
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
 from tests import attacks, contract, generate
+from tests.promises import PROMISES
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
 DOCUMENTS += ["pdf_templates/README.md", "pdf_templates/fonts/README.md"]
@@ -45,6 +46,10 @@ def test_every_attack_names_tests_that_exist_where_they_run():
     named = {name for group in attacks.ATTACKS.values() for one in group for name in one.tests}
     assert sorted(named - attacks.proofs().keys()) == []
     assert all(one.tests for group in attacks.ATTACKS.values() for one in group)
+    shown = {name for group in PROMISES.values() for one in group for name in one.tests}
+    assert {name for name in shown - attacks.proofs().keys() if not name.startswith(attacks.BENCH)} == set()
+    parts = (generate.ROOT / "tests" / "bench" / "__main__.py").read_text(encoding="utf-8")
+    assert [part for part in attacks.measured() if f'"{part}": ' not in parts] == []
     assert (generate.ROOT / "tests" / "ATTACKS.md").read_text(encoding="utf-8") == attacks.table(), REFRESH
 
 
