@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from itertools import pairwise
 
 from cpq.base.rounding import MinorUnit
 from cpq.domain.agreements.agreement import Agreement, require_line
@@ -16,7 +19,7 @@ from cpq.domain.pricing.discounts import percent_off, together
 from cpq.domain.pricing.period_prices import PeriodPrice, period_prices
 from cpq.domain.pricing.price_selection import PriceSelection
 from cpq.domain.pricing.request import Line, PriceRow, Request, Segment
-from cpq.domain.pricing.result import MIXED, PricedLine, PricedQuote
+from cpq.domain.pricing.result import MIXED, PricedLine, PricedQuote, Stage
 from cpq.domain.pricing.terms import add_months, terms_of_line
 from cpq.domain.quotes.draft import AgreementChange, Draft, DraftLine
 from cpq.domain.quotes.special_terms import AgreedLine
@@ -201,23 +204,33 @@ class Acceptance:
         return whole * (100_000_000 - segment.discount) // 100_000_000
 
     def _parts(self, priced: PricedLine, asked: DraftLine) -> Iterator[tuple[str, tuple[Phase, ...]]]:
-        """The components of a bundle with their shares of its net, each billed like its own price."""
+        """A bundle that has a price, and its components, with their shares of its net, each billed like its price."""
         line = self._lines[priced.id]
-        amounts = _last_amounts(priced)
         components = self._request.products[line.product_id].components
+        quantities = Counter[str]()
+        for component in (*components, *line.charged):
+            quantities[component.product_id] += component.quantity
+        amounts = _last_amounts(priced)
         weights = [
-            sum(amount for part, amount in amounts.items() if part.endswith(one.product_id)) for one in components
+            sum(amount for part, amount in amounts.items() if part == id_ or part.endswith(f" {id_}"))
+            for id_ in quantities
         ]
-        values = self.minor_unit.allocate(priced.net, weights)
-        for place, (component, value) in enumerate(zip(components, values, strict=True), 1):
-            row = self._selection.of(component.product_id, line.part_models.get(component.product_id, "")).charged
-            assert row is not None, "it was priced"
-            whole = self._sold(priced, asked, row)
+        if not components:  # The bundle has a price of its own.
+            row = self._row(line)
+            whole = self._sold(priced, asked, row)._replace(billing_period=row.billing_period)
+            own, *values = self.minor_unit.allocate(priced.net, [sum(_own_amounts(priced)), *weights])
+            yield "", (self._phase(asked, whole, own, None),)
+        else:
+            values = self.minor_unit.allocate(priced.net, weights)
+        for place, ((id_, each), value) in enumerate(zip(quantities.items(), values, strict=True), 1):
+            found = self._selection.of(id_, line.part_models.get(id_, "")).charged
+            assert found is not None, "it was priced"
+            whole = self._sold(priced, asked, found)
             sold = whole._replace(
-                product_id=component.product_id,
-                product_name=f"{whole.product_name}: {component.product_id}",
-                quantity=whole.quantity * component.quantity,
-                billing_period=row.billing_period,
+                product_id=id_,
+                product_name=f"{whole.product_name}: {id_}",
+                quantity=whole.quantity * each,
+                billing_period=found.billing_period,
                 attributes={},
             )
             yield f".{place}", (self._phase(asked, sold, value, None),)
@@ -229,5 +242,20 @@ class Acceptance:
 
 
 def _last_amounts(priced: PricedLine) -> dict[str, int]:
-    """The amount of each part after its last stage."""
-    return {step.part: step.amount for step in priced.steps if step.part}
+    """The amount of each part after its last stage, of parts of one name together."""
+    found = Counter[str]()
+    for step, after in pairwise((*priced.steps, None)):
+        assert step is not None
+        if step.part and (after is None or after.part != step.part or after.stage == Stage.LIST):
+            found[step.part] += step.amount
+    return found
+
+
+def _own_amounts(priced: PricedLine) -> Iterator[int]:
+    """What a bundle with a price of its own costs without its components, for each segment of a ramp."""
+    steps = priced.steps[: next(place for place, step in enumerate(priced.steps) if step.source == "bundle")]
+    own = {step.part: step.amount for step in steps if step.part == "" or _SEGMENT.fullmatch(step.part)}
+    yield from own.values()
+
+
+_SEGMENT = re.compile(r"segment [0-9]+")

@@ -50,6 +50,7 @@ def with_kept_prices(draft: Draft, request: Request, price_book: str, stored: St
         products |= own
     used = {line.price_key for line in lines}
     used |= {part.product_id for key in used if key in products for part in products[key].components}
+    used |= {part.product_id for line in lines for part in line.charged}
     return request._replace(lines=tuple(lines), products={key: one for key, one in products.items() if key in used})
 
 
@@ -145,14 +146,17 @@ class _Sold:
             f"{part.product_id}@{key}": Product(
                 self._won(selection, part.product_id, part.product_id, line.part_models.get(part.product_id, ""))
             )
-            for part in product.components
+            for part in (*product.components, *line.charged)
         }
         own = Product(
             self._won(selection, line.price_key, line.product_id, line.selling_model),
             tuple(Component(f"{part.product_id}@{key}", part.quantity) for part in product.components),
             product.bundle_discount,
         )
-        return line._replace(part_models={}), {key: own, **parts}
+        chosen = tuple(
+            part if part.is_included else part._replace(product_id=f"{part.product_id}@{key}") for part in line.chosen
+        )
+        return line._replace(part_models={}, chosen=chosen), {key: own, **parts}
 
     def _line(self, basis: Kept) -> Line:
         self.request(basis)

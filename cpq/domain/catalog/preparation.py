@@ -19,6 +19,7 @@ from cpq.domain.catalog.prices import PriceBookRow, PriceRow
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, ProductRow, SpecDefinition
 from cpq.domain.catalog.spelling import may_be_misspelt
 from cpq.domain.catalog.words import Indexed, scope_code
+from cpq.domain.configuration.declarations import QuoteRuleRow
 from cpq.domain.configuration.model_compiler import compile_model
 from cpq.domain.field_types import Number, Row
 from cpq.domain.translations import CATEGORY_TEXTS, OPTION_TEXTS, PRODUCT_TEXTS, as_written, gathered
@@ -78,6 +79,7 @@ SECTIONS: dict[str, type[Row]] = {
     "price_books": PriceBookRow,
     "accounts": AccountRow,
     "prices": PriceRow,
+    "rules": QuoteRuleRow,
 }
 
 ADDED_LATER = (
@@ -199,7 +201,7 @@ def _prepare(line: int, row: ProductRow, declared: Declared, tenant_id: str, bat
     ]
     terms = searched.terms((scope_code(tenant_id), scope_code(tenant_id, row.category)))
     prepared = Prepared(line, specs, relations, terms, *_product_columns(row, attributes, specs, relations))
-    if row.options or row.rules or row.recommend:
+    if row.options or row.rules or row.recommend or row.of_groups.options:
         batch.problems.extend(_unworkable(prepared))
     return prepared
 
@@ -219,8 +221,11 @@ def _product_columns(
 ) -> tuple[Any, ...]:
     """In the order of PRODUCT_COLUMNS."""
     # A list, because the declared order of options matters for configuration.
+    of_groups = row.of_groups
     options = [{"name": name, **option.model_dump(exclude_none=True)} for name, option in row.options.items()]
-    rules = {"rules": dump(row.rules), "recommend": dump(row.recommend)} if row.rules or row.recommend else {}
+    options += [{"name": name, **option} for name, option in of_groups.options.items()]
+    constraints = [*dump(row.rules), *of_groups.rules]
+    rules = {"rules": constraints, "recommend": dump(row.recommend)} if constraints or row.recommend else {}
     values = (
         row.id,
         row.sku,
@@ -233,7 +238,7 @@ def _product_columns(
         canonical_json(specs) if specs else "{}",
         canonical_json(options) if options else "[]",
         canonical_json(rules) if rules else "{}",
-        canonical_json(row.bundle.model_dump(exclude_none=True)) if row.bundle else None,
+        canonical_json(row.bundle.stored) if row.bundle else None,
         row.active,
     )
     # Texts contain no NUL, so text cannot move from one column to the next without changing the hash.

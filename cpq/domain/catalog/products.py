@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from cpq.domain.configuration.declarations import OptionRow, RuleRow
+from cpq.domain.configuration.components import Expanded, expand, products_within
+from cpq.domain.configuration.declarations import GroupRow, OptionRow, RuleRow
 from cpq.domain.configuration.relations import Relation
 from cpq.domain.field_types import (
     QUANTITY_DECIMALS_MAX,
@@ -98,16 +99,33 @@ class Relationship(Row):
 
 
 class Bundle(Row):
-    """The price mode of a bundle; its components are its relationships of kind `component`."""
+    """The price mode of a bundle, and the components that a buyer chooses, in groups.
+
+    What every piece contains are its relationships of kind `component`.
+    """
 
     pricing: BundlePricing = BundlePricing.OWN
     discount_percent: Annotated[Number, Field(ge=0, le=100)] | None = None
+    groups: tuple[GroupRow, ...] = ()
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.pricing is BundlePricing.COMPONENTS_LESS_PERCENT) != (self.discount_percent is not None):
             raise ValueError("discount_percent goes with components_less_percent, and only with it")
+        expand(self.groups)
         return self
+
+    @property
+    def expanded(self) -> Expanded:
+        """The options and rules that the groups stand for."""
+        return expand(self.groups)
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """As JSON values; groups without defaults, and no word about them where there are none."""
+        groups = [group.model_dump(mode="json", exclude_defaults=True) for group in self.groups]
+        own = self.model_dump(exclude_none=True, exclude={"groups"})
+        return {**own, "groups": groups} if groups else own
 
 
 class ProductRow(Row):
@@ -148,9 +166,10 @@ class ProductRow(Row):
             raise ValueError("bundle pricing belongs to a bundle")
         if self.product_type is ProductType.BUNDLE and self.quantity_decimals:
             raise ValueError("a bundle is sold in whole numbers, so it has no quantity_decimals")
-        if self.product_type is ProductType.BUNDLE and not self._components():
-            raise ValueError("a bundle has relationships of kind component")
-        if any(relation.product_id == self.id for relation in self.relationships):
+        groups = self.bundle.groups if self.bundle else ()
+        if self.product_type is ProductType.BUNDLE and not (self._components() or groups):
+            raise ValueError("a bundle has relationships of kind component, or groups of components")
+        if self.id in (*(relation.product_id for relation in self.relationships), *products_within(groups)):
             raise ValueError("a product has no relationship with itself")
         self._check_options()
         named = [(relation.kind, relation.product_id) for relation in self.relationships]
@@ -158,15 +177,22 @@ class ProductRow(Row):
             raise ValueError("a relationship is named twice")
         return self
 
-    def _check_options(self) -> None:
-        for name, option in self.options.items():
-            self._require_known(set(option.active_when or ()), f"option {name}")
-        for rule in (*self.rules, *self.recommend):
-            self._require_known(rule.options_named(), f"rule {rule.id}")
+    @property
+    def of_groups(self) -> Expanded:
+        """The options and rules that its groups of components stand for."""
+        return self.bundle.expanded if self.bundle else Expanded({}, [])
 
-    def _require_known(self, names: set[str], where: str) -> None:
-        # Not names - self.options.keys(), which takes as long as there are options.
-        if unknown := sorted(name for name in names if name not in self.options):
+    def _check_options(self) -> None:
+        known = {*self.options, *(of_groups := self.of_groups.options)}
+        if twins := sorted(self.options.keys() & of_groups.keys()):
+            raise ValueError(f"option {twins[0]} has the name of a group or component of the bundle")
+        for name, option in self.options.items():
+            self._require_known(known, set(option.active_when or ()), f"option {name}")
+        for rule in (*self.rules, *self.recommend):
+            self._require_known(known, rule.options_named(), f"rule {rule.id}")
+
+    def _require_known(self, known: set[str], names: set[str], where: str) -> None:
+        if unknown := sorted(names - known):
             raise ValueError(f"{where} names {unknown[0]!r}, which is not an option of this product")
 
     def _components(self) -> list[Relationship]:

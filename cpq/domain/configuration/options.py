@@ -25,6 +25,9 @@ Kind = Literal["number", "boolean", "text", "mixed"]
 EXACT = Context(prec=80)
 """More digits than any sum of products of bounded numbers has, so that nothing is ever rounded."""
 
+NONE = "none"
+"""The value of an option that takes nothing."""
+
 TEXT_LENGTH_MAX = 1000
 NAME_LENGTH_MAX = 64
 SHOWN_LENGTH_MAX = 40

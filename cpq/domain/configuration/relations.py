@@ -9,6 +9,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
+from cpq.domain.pricing.request import ChosenComponent
+
 PROBLEMS_MAX = 20
 DEPTH_MAX = 8
 """The depth to which bundles within bundles are opened; it also stops a bundle that contains itself."""
@@ -23,10 +25,11 @@ class Relation(StrEnum):
 
 
 class QuotedProduct(NamedTuple):
-    """The product and quantity of a line."""
+    """The product and quantity of a line, and the components that the buyer chose for each piece."""
 
     product_id: str
     quantity: int | Decimal = 1
+    chosen: tuple[ChosenComponent, ...] = ()
 
 
 class ProductRelation(NamedTuple):
@@ -86,12 +89,16 @@ class _Quote:
         self._declared: dict[str, list[ProductRelation]] = defaultdict(list)
         for relation in relations:
             self._declared[relation.product_id].append(relation)
-        contents = {product_id: self._contents(product_id) for product_id in {line.product_id for line in lines}}
+        named = {line.product_id for line in lines} | {part.product_id for line in lines for part in line.chosen}
+        contents = {product_id: self._contents(product_id) for product_id in named}
         self._quoted = [line.product_id for line in lines]
         self._quantity: defaultdict[str, int | Decimal] = defaultdict(int)
         self._lines: dict[str, list[int]] = defaultdict(list)
         for index, line in enumerate(lines):
-            for product_id, count in contents[line.product_id].items():
+            inside = Counter(contents[line.product_id])
+            for part in line.chosen:
+                inside.update({id_: count * part.quantity for id_, count in contents[part.product_id].items()})
+            for product_id, count in inside.items():
                 self._quantity[product_id] += count * line.quantity
                 self._lines[product_id].append(index)
 

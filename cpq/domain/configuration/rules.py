@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from cpq.base.errors import nearest
 from cpq.domain.configuration.options import (
     EXACT,
+    NONE,
     ChoiceError,
     Key,
     Option,
@@ -213,6 +214,8 @@ class Rule:
 def compile_rule(row: RuleRow, options: Mapping[str, Option]) -> Rule:
     """Compile a rule; ValueError when it uses a word, an option or a value that does not exist."""
     when = () if row.when is None else compile_conditions(row.when, options)
+    if row.requires is not None:
+        when += (_taken(_option(options, row.requires[0])),)
     return Rule(row.id, row.say, when, _construct(row, options))
 
 
@@ -232,8 +235,24 @@ def _construct(row: RuleRow, options: Mapping[str, Option]) -> Construct:
         return _table(row.table, options)
     if row.compare is not None:
         return _compare(row.compare, options)
+    if row.requires is not None:
+        return Then(tuple(_taken(_option(options, name)) for name in row.requires[1:]))
+    if row.excludes is not None:
+        return _choose({"from": row.excludes, "max": 1}, options)
     assert row.choose is not None, "a rule has exactly one construct"
     return _choose(row.choose, options)
+
+
+def _taken(option: Option) -> Condition:
+    """The condition that an option is taken, as `choose` counts it."""
+    possible = option.possible()
+    if possible:
+        among = tuple(filter(is_taken, possible))
+        if not among:
+            raise ValueError(f"no value of {option.name} takes anything")
+        return Condition(option, among=among, among_keys=keys(among))
+    excluded: tuple[Scalar, ...] = (Decimal(0),) if option.kind == "number" else ("", NONE)
+    return Condition(option, excluded=excluded, excluded_keys=keys(excluded))
 
 
 def _option(options: Mapping[str, Option], name: str) -> Option:
@@ -375,7 +394,7 @@ def _holds(total: Decimal, operator: str) -> bool:
 
 
 def is_taken(value: Scalar | None) -> bool:
-    return value.strip() not in ("", "none") if isinstance(value, str) else bool(value)
+    return value.strip() not in ("", NONE) if isinstance(value, str) else bool(value)
 
 
 _OPERATORS = (">=", "<=", "==")

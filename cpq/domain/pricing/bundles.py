@@ -11,7 +11,7 @@ from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.rounding import Exact, divide
 from cpq.domain.pricing.overrides import own_prices
 from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
-from cpq.domain.pricing.plans import Plans, agreed
+from cpq.domain.pricing.plans import Plans, agreed, usage_of_bundle
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Component, Line, Segment, exact, largest_quantity
 from cpq.domain.pricing.result import MIXED, Stage
 
@@ -23,24 +23,29 @@ class Contents:
     own: list[Part] = field(default_factory=list)
     inside: list[Part] = field(default_factory=list)
     charged: list[Part] = field(default_factory=list)
-    """The parts whose sum is the line's price: a price agreed for the bundle replaces the prices of its components."""
+    """The parts whose sum is the line's price: a price agreed for the bundle replaces the prices of the components that
+    each of it has, not of those that the buyer chose."""
 
 
 def take_apart(line: Line, plans: Plans) -> Contents:
     """The parts of a bundle or a ramp, each to be priced separately."""
     plan = plans.of(line.price_key, line.selling_model, line.term)
+    if plan.row.is_usage:
+        raise usage_of_bundle(plan.product_id)
     _check_ramp(plan, line)
     components = [(_component(plans, plan, component, line), component.quantity) for component in plan.components]
+    chosen = [(_component(plans, plan, component, line), component.quantity) for component in line.charged]
     contents = Contents()
     offset = 0
     for position, segment in enumerate(line.ramp or (WHOLE_TERM,), 1):
         name = f"segment {position}" if line.ramp else ""
         own = _parts(line, plan, 1, segment, offset, name)
         inside = [part for found, each in components for part in _parts(line, found, each, segment, offset, name)]
+        added = [part for found, each in chosen for part in _parts(line, found, each, segment, offset, name)]
         contents.own += own
-        contents.inside += inside
+        contents.inside += inside + added
         is_agreed = plan.is_contracted or segment.unit_price is not None
-        contents.charged += own if is_agreed else own + inside
+        contents.charged += own + added if is_agreed else own + inside + added
         offset += segment.months
     return contents
 
@@ -54,7 +59,7 @@ def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
     if plan.bundle_discount:
         for part in inside:
             part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT - plan.bundle_discount), ONE_HUNDRED_PERCENT)
-    cost = _cost_of_bundle(own, inside) if plan.components else _sum_of_costs(own)
+    cost = _cost_of_bundle(own, inside) if plan.components else _sum_of_costs(own + inside)
     amount, listed = sum([part.amount for part in charged]), _sum_of_lists(own + inside)
     whole = LinePrice(
         line,
@@ -174,9 +179,9 @@ def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
 
 def _note_sum(whole: LinePrice) -> None:
     plan = whole.plan
-    if not plan.components:
+    if not plan.components and not whole.line.charged:
         whole.note(Stage.TERM, whole.amount, "ramp", None)
-    elif plan.is_contracted:
+    elif plan.is_contracted and not whole.line.charged:
         whole.note(Stage.CONTRACTED, whole.amount, plan.row.id, plan.row.unit_price)
     else:
         whole.note(Stage.OPTIONS, whole.amount, "bundle", plan.bundle_discount)

@@ -53,7 +53,7 @@ class Plans:
             listed = row
         if product.components:
             if row.is_usage:
-                raise _usage_of_bundle(product_id)
+                raise usage_of_bundle(product_id)
             listed = listed._replace(unit_price=0, tier_mode="none", tiers=(), package_size=None, cost=0, derived=None)
             row = chosen.contracted or listed
         _check_tax(self.request, product_id, row)
@@ -88,7 +88,7 @@ def agreed(plan: Plan, unit_price: int) -> Plan:
     return replace(plan, row=row, is_contracted=True)
 
 
-def _usage_of_bundle(product_id: str) -> CpqError:
+def usage_of_bundle(product_id: str) -> CpqError:
     return CpqError(
         Code.CONFLICT,
         f"{product_id} is priced by its components, and a rate card has none.",

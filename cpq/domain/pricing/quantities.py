@@ -47,7 +47,7 @@ class Counts:
         uses = defaultdict(list)
         for line in self._request.lines:
             uses[line.price_key].append((line, 1))
-            for component in self._request.products[line.price_key].components:
+            for component in (*self._request.products[line.price_key].components, *line.charged):
                 uses[component.product_id].append((line, component.quantity))
         return uses
 

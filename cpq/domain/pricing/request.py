@@ -109,6 +109,15 @@ class Component(NamedTuple):
     quantity: int
 
 
+class ChosenComponent(NamedTuple):
+    """A component of one unit of a bundle that the buyer chose."""
+
+    product_id: str
+    quantity: int
+    is_included: bool = False
+    """Whether the price of the bundle includes it, so that it is charged nothing."""
+
+
 class Product(NamedTuple):
     """A product's candidate prices, and the components of a bundle that is priced by them."""
 
@@ -198,6 +207,13 @@ class Line(NamedTuple):
     """The key in `products` of the prices that the line of an agreement keeps; empty for its product's own."""
     settled: int | None = None
     """The net that was agreed for exactly these days before, which rounding must not change."""
+    chosen: tuple[ChosenComponent, ...] = ()
+    """What the buyer chose for a bundle, in addition to the components that each of it has."""
+
+    @property
+    def charged(self) -> tuple[Component, ...]:
+        """The chosen components that have a price beside that of the bundle."""
+        return tuple([Component(part.product_id, part.quantity) for part in self.chosen if not part.is_included])
 
     @property
     def price_key(self) -> str:
@@ -317,7 +333,7 @@ def _dump_line(line: Line) -> dict[str, Any]:
 
 
 _OWN = Line._fields[9:]
-_NOTHING_OWN = [None, 0, None, None, 0, "", None]
+_NOTHING_OWN = [None, 0, None, None, 0, "", None, ()]
 
 
 def _dump_product(product: Product) -> dict[str, Any]:
@@ -364,7 +380,9 @@ def _load_line(plain: Mapping[str, Any]) -> Line:
     adjustments = tuple(Adjustment(**adjustment) for adjustment in plain.get("adjustments", ()))
     term = LineTerm(**plain["term"]) if "term" in plain else None
     usage = Usage(**plain["usage"]) if "usage" in plain else None
-    return Line(**{**plain, "ramp": ramp, "adjustments": adjustments, "term": term, "usage": usage})
+    chosen = tuple(ChosenComponent(*component) for component in plain.get("chosen", ()))
+    own = {"ramp": ramp, "adjustments": adjustments, "term": term, "usage": usage, "chosen": chosen}
+    return Line(**{**plain, **own})
 
 
 def _load_row(plain: Mapping[str, Any]) -> PriceRow:

@@ -114,13 +114,13 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
     plan = plans.of(line.price_key, line.selling_model, line.term)
-    if not line.ramp and plan.is_plain:
+    if not line.ramp and plan.is_plain and not (line.chosen and line.charged):
         quantity = line.quantity
         # Most quantities are whole, and a call would take as long as a stage.
         line_price = LinePrice(line, plan, quantity if type(quantity) is int else exact(quantity), line.choices)
         _run_stages(line_price, plans)
         return line_price
-    if plan.row.is_usage:
+    if plan.row.is_usage and not line.charged:
         return price_usage(line, plan)
     contents = take_apart(line, plans)
     for part in (*contents.own, *contents.inside):

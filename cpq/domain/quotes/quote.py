@@ -99,6 +99,8 @@ class QuoteLine(NamedTuple):
     ramp: tuple[Segment, ...]
     usage: RateCard | None = None
     """Of a line that is charged by its use."""
+    components: Sequence[Mapping[str, Any]] | None = None
+    """What the buyer chose for each piece of a bundle: `product_id`, `name`, `quantity`, `included`."""
 
     @property
     def unit_price(self) -> int:
