@@ -20,7 +20,7 @@ from cpq.base.state_digest import row_number
 from cpq.storage.columns import as_stored
 from cpq.storage.schema import tables
 
-TABLES = (tables.price_book, tables.account, tables.product, tables.price)
+TABLES = (tables.price_book, tables.account, tables.product, tables.price, tables.quote_rule)
 IDS_MAX = 5_000
 
 

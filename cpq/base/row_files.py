@@ -30,6 +30,7 @@ CELL_LENGTH_MAX = 1_000_000
 NUMBER_LENGTH_MAX = 400
 BLANK_BYTES_MAX = 4_096
 STRUCTURED = {"attributes", "specs", "options", "rules", "recommend", "relationships", "bundle", "tiers", "surcharges"}
+STRUCTURED |= {"sets", "when", "then", "forbid", "compare", "requires", "excludes"}
 STRUCTURED |= {"line_items", "ramp", "custom", "commitment"}
 """Columns whose cells hold JSON."""
 

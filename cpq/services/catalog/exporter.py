@@ -17,6 +17,7 @@ from cpq.app.transaction import Tx
 from cpq.base.text import without_formula
 from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel, Tier
 from cpq.domain.catalog.products import AttributeDefinition, Bundle, CategoryRow, ProductRow, SpecDefinition
+from cpq.domain.configuration.components import Expanded
 from cpq.domain.configuration.declarations import OptionRow
 from cpq.domain.field_types import Row
 from cpq.domain.translations import CATEGORY_TEXTS, OPTION_TEXTS, PRODUCT_TEXTS, spread
@@ -34,6 +35,8 @@ def write_catalog(tx: Tx, form: str, file: IO[str], progress: Progress = lambda 
     total = counts(tx)
     columns = [*(name for name in ProductRow.model_fields if name not in PRODUCT_TEXTS.values()), *_translated(tx)]
     sections = {"categories": categories(tx), "products": _watched(products(tx), total["products"], progress)}
+    if form != "csv" and (declared := list(rules(tx))):
+        sections["rules"] = iter(declared)
     if form == "csv":
         return _write_csv(file, "products", sections["products"], columns)
     written = {"json": _write_json, "yaml": write_yaml}[form](file, sections)
@@ -116,6 +119,12 @@ def products(tx: Tx) -> Iterator[Values]:
             yield dict(spread(_without_defaults(ProductRow, _product(row, relations[row.id])), PRODUCT_TEXTS))
 
 
+def rules(tx: Tx) -> Iterator[Values]:
+    """Every rule over the lines of a quote, in the order of ids."""
+    table = tables.quote_rule
+    yield from tx.connection.scalars(sa.select(table.c.declared).where(tx.own(table)).order_by(table.c.id))
+
+
 def _translated(tx: Tx) -> list[str]:
     """The columns of a CSV that hold translations: `name.de`, `description.fr`."""
     table = tables.product
@@ -132,6 +141,8 @@ def _translated(tx: Tx) -> list[str]:
 
 
 def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
+    of_groups = Bundle.model_validate(row.bundle).expanded if row.bundle else Expanded({}, [])
+    ids_of_groups = {rule["id"] for rule in of_groups.rules}
     return {
         "id": row.id,
         "sku": row.sku,
@@ -144,8 +155,10 @@ def _product(row: sa.Row[Any], relationships: list[Values]) -> Values:
         "active": row.active,
         "attributes": row.attributes,
         "specs": row.specs,
-        "options": {option["name"]: _option(option) for option in row.options},
-        "rules": row.rules.get("rules", []),
+        "options": {
+            option["name"]: _option(option) for option in row.options if option["name"] not in of_groups.options
+        },
+        "rules": [rule for rule in row.rules.get("rules", []) if rule["id"] not in ids_of_groups],
         "recommend": row.rules.get("recommend", []),
         "relationships": relationships,
         "bundle": _without_defaults(Bundle, row.bundle) if row.bundle else None,

@@ -20,6 +20,7 @@ from cpq.app import corpus_changes, recorded_sets
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError, nearest
 from cpq.base.row_problems import Problem, SourceRow, require_none
+from cpq.base.text import canonical_json, digest, read_json
 from cpq.domain import configuration
 from cpq.domain.catalog.preparation import (
     PAYLOADS,
@@ -36,6 +37,8 @@ from cpq.domain.catalog.preparation import (
 )
 from cpq.domain.catalog.prices import PriceBookRow, PriceRow, SellingModel
 from cpq.domain.catalog.products import AttributeDefinition, CategoryRow, SpecDefinition
+from cpq.domain.configuration.components import products_within, read_groups
+from cpq.domain.configuration.declarations import QuoteRuleRow
 from cpq.domain.configuration.model_compiler import compile_model
 from cpq.services.catalog import word_index
 from cpq.storage.columns import JsonText
@@ -90,7 +93,7 @@ class _Import(ExitStack):
         self._had_products = (
             tx.connection.scalar(_mine(tx, tables.product).with_only_columns(tables.product.c.id).limit(1)) is not None
         )
-        self._related: dict[str, tuple[int, str]] = {}
+        self._related: dict[str, tuple[int, str, str]] = {}
         self._refused_prices: list[SourceRow] = []
         self._vocabulary: set[str] = set()
         self._touched: set[str] = set()
@@ -107,6 +110,7 @@ class _Import(ExitStack):
             "price_books": self._take_price_books,
             "accounts": self._take_accounts,
             "prices": self._take_prices,
+            "rules": self._take_rules,
         }
         if section not in steps:
             reason = f"is not one of {', '.join(SECTIONS)}"
@@ -225,6 +229,23 @@ class _Import(ExitStack):
             rows.append({**values, "selling_model": row.sold_as.value})
         self._store("prices", tables.price, rows, dated=True)
 
+    def _take_rules(self, valid: list[tuple[int, QuoteRuleRow]]) -> None:
+        """Rules over the lines of a quote. The products that they name must exist, here or further down the file."""
+        rows = []
+        for line, row in valid:
+            named = {id_ for one in row.sets.values() for id_ in one.products} | ({row.add} if row.add else set())
+            self._related |= dict.fromkeys(named, (line, row.id, "sets"))
+            declared = row.model_dump(mode="python", exclude_defaults=True)
+            rows.append(
+                {
+                    "id": row.id,
+                    "active": row.active,
+                    "declared": declared,
+                    "content_hash": digest([canonical_json(declared)]),
+                }
+            )
+        self._store("rules", tables.quote_rule, rows)
+
     def _check_refused_prices(self) -> None:
         """Also name what does not exist in prices that cannot be read."""
         refused, self._refused_prices = self._refused_prices, []
@@ -279,8 +300,9 @@ class _Import(ExitStack):
         owners = {key: owner for key, owner in self._sku_owners(by_id.values()).items() if owner not in by_id}
         for id_, part in list(by_id.items()):
             self._ensure_category(part.category_id)
-            for relation in part.relations:
-                self._related[relation["other_id"]] = (part.line, id_)
+            choosable = products_within(read_groups(read_json(part.bundle))) if part.bundle else ()
+            for other_id in (*(relation["other_id"] for relation in part.relations), *choosable):
+                self._related[other_id] = (part.line, id_, "relationships")
             if (owner := owners.setdefault(part.sku_key, id_)) != id_:
                 self._refuse(Problem(part.line, "sku", f"{part.sku!r} belongs to product {owner!r}"))
                 del by_id[id_]
@@ -388,9 +410,8 @@ class _Import(ExitStack):
             known = self._known(tables.product, part)
             for other_id in part:
                 if other_id not in known:
-                    line, product_id = self._related[other_id]
-                    reason = f"{product_id} names {other_id!r}, which does not exist"
-                    self._refuse(Problem(line, "relationships", reason))
+                    line, id_, field = self._related[other_id]
+                    self._refuse(Problem(line, field, f"{id_} names {other_id!r}, which does not exist"))
 
 
 @contextmanager

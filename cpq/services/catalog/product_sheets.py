@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
+from cpq.base.late_modules import LateModule
 from cpq.domain.translations import translated
 from cpq.services.catalog.repository import Relation
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
+
+if TYPE_CHECKING:
+    from cpq.domain.configuration import components
+else:
+    components = LateModule("cpq.domain.configuration.components")
 
 
 class Sheet(NamedTuple):
@@ -34,6 +40,8 @@ class Sheet(NamedTuple):
     """The translated values of options, by option and value."""
     components: tuple[Relation, ...]
     unit: str | None
+    choices_of_components: tuple[str, ...]
+    """The options that choose components of a bundle, which are named themselves."""
 
 
 def sheets(tx: Tx, product_ids: Collection[str], tags: tuple[str, ...]) -> dict[str, Sheet]:
@@ -71,13 +79,13 @@ def _sheets(tx: Tx, product_ids: Collection[str], tags: tuple[str, ...]) -> dict
         )
         .order_by(tables.product_relation.c.product_id, tables.product_relation.c.position)
     )
-    components = defaultdict(list)
+    fixed = defaultdict(list)
     for row in tx.connection.execute(parts):
-        components[row.product_id].append(Relation("component", row.other_id, row.quantity))
-    return {row.id: _sheet(row, tuple(components[row.id]), tags) for row in tx.connection.execute(query)}
+        fixed[row.product_id].append(Relation("component", row.other_id, row.quantity))
+    return {row.id: _sheet(row, tuple(fixed[row.id]), tags) for row in tx.connection.execute(query)}
 
 
-def _sheet(row: sa.Row[Any], components: tuple[Relation, ...], tags: tuple[str, ...]) -> Sheet:
+def _sheet(row: sa.Row[Any], fixed: tuple[Relation, ...], tags: tuple[str, ...]) -> Sheet:
     units = {name: row.definitions.get(name, {}).get("unit") for name in row.specs}
     labels = {option["name"]: translated(option.get("labels", {}), tags, option.get("label")) for option in row.options}
     nothing: Mapping[str, str] = {}
@@ -95,6 +103,7 @@ def _sheet(row: sa.Row[Any], components: tuple[Relation, ...], tags: tuple[str, 
         row.attributes,
         {name: label for name, label in labels.items() if label},
         {name: named for name, named in values.items() if named},
-        components,
+        fixed,
         row.unit,
+        components.option_names(row.bundle) if row.bundle and "groups" in row.bundle else (),
     )

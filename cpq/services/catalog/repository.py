@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -15,14 +16,18 @@ from cpq.base.rounding import PriceRounding
 from cpq.base.text import read_json
 from cpq.domain import configuration
 from cpq.domain.catalog.words import compact
-from cpq.domain.pricing.request import Component, PriceRow, Product, Tier
+from cpq.domain.configuration.quote_rules import QuoteRule, compile_quote_rule
+from cpq.domain.pricing.request import ChosenComponent, Component, PriceRow, Product, Tier
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
 from cpq.storage.tenants import of_tenant
 
 if TYPE_CHECKING:
-    from cpq.domain.configuration import model_compiler
+    from cpq.domain.configuration import components, declarations, model_compiler
+    from cpq.domain.configuration.declarations import GroupRow
 else:
+    declarations = LateModule("cpq.domain.configuration.declarations")
+    components = LateModule("cpq.domain.configuration.components")
     model_compiler = LateModule("cpq.domain.configuration.model_compiler")
 
 KNOWN_MAX = 50_000
@@ -92,6 +97,9 @@ class ProductFacts(NamedTuple):
     for_pricing: Product
     base_rows: tuple[PriceRow, ...] = ()
     """Prices in other currencies that their books convert, where they lack one in the quote's."""
+    choosable: tuple[str, ...] = ()
+    """The ids of the components that a buyer of the bundle may choose."""
+    specs: Mapping[str, Any] = {}
 
     def priced_by(self, rows: Iterable[PriceRow]) -> ProductFacts:
         """A bundle with its own price is priced like any product."""
@@ -104,10 +112,12 @@ class ProductFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts for a quote: its buyer, if that account exists, and its products with their parts."""
+    """The facts for a quote: its buyer, if that account exists, its products with their parts, and the rules."""
 
     buyer: AccountFacts | None
     products: dict[str, ProductFacts]
+    rules: tuple[QuoteRule, ...] = ()
+    """Over the lines of a quote."""
 
 
 def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = None, currency: str = "") -> Facts:
@@ -126,13 +136,15 @@ def gather(tx: Tx, product_ids: Collection[str], *, account_id: str | None = Non
         paid_in = currency or (buyer.currency if buyer else "")
         offers = known.offers.get((account_id, paid_in), {})
         found, missing = _with_parts(product_ids, offers)
-        if not missing and is_known:
-            return Facts(buyer, found)
+        if not missing and is_known and known.rules is not None:
+            return Facts(buyer, found, known.rules)
         found = _read_offers(tx, product_ids, offers, paid_in, buyer)
+        rules = _quote_rules(tx) if known.rules is None else known.rules
         # Each statement may see later commits, but cached and quoted facts must come from one revision.
         if revision_of(tx) == revision:
+            known.rules = rules
             known.keep(buyer, account_id, paid_in, found)
-            return Facts(buyer, found)
+            return Facts(buyer, found, rules)
 
 
 def ids_by_sku(tx: Tx, names: Collection[str]) -> dict[str, str]:
@@ -164,12 +176,31 @@ def revision_of(tx: Tx) -> str:
     return revisions[0] if revisions else ""
 
 
-def all_parts(product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[ProductFacts]:
-    """All components of a bundle at any depth, each product once, the outer ones first; empty for other products."""
+def chosen_components(product: ProductFacts, choices: Mapping[str, Any]) -> tuple[ChosenComponent, ...]:
+    """The components that a buyer of one piece of a bundle chose, or gets by default."""
+    if not product.choosable:
+        return ()
+    groups = _GROUPS.get(product.content_hash)
+    if groups is None:
+        if len(_GROUPS) >= MODELS_MAX:
+            _GROUPS.clear()
+        assert product.bundle is not None, "only bundles have groups"
+        groups = _GROUPS[product.content_hash] = components.read_groups(product.bundle)
+    return components.chosen(groups, model_of(product).check(choices).choices)
+
+
+def all_parts(
+    product: ProductFacts, products: Mapping[str, ProductFacts], choices: Mapping[str, Any]
+) -> list[ProductFacts]:
+    """All components of a bundle at any depth, each product once, the outer ones first; empty for other products.
+
+    What a buyer may choose counts as these choices have it.
+    """
     parts: dict[str, ProductFacts] = {}
+    chosen = [part.product_id for part in chosen_components(product, choices)]
     boxes = [product]
     for box in boxes:
-        for id_ in box.parts:
+        for id_ in (*box.parts, *(chosen if box is product else ())):
             if id_ in products and id_ != product.id and id_ not in parts:
                 parts[id_] = products[id_]
                 boxes.append(products[id_])
@@ -241,6 +272,7 @@ _PRODUCTS = Statement(
         tables.product.c.content_hash,
         tables.product.c.default_selling_model,
         tables.product.c.quantity_decimals,
+        tables.product.c.specs,
     ).where(_among_mine(dialect, tables.product.c.id))
 )
 
@@ -254,6 +286,13 @@ _RELATIONS = Statement(
         )
         .where(_among_mine(dialect, tables.product_relation.c.product_id))
         .order_by(tables.product_relation.c.product_id, tables.product_relation.c.position)
+    )
+)
+
+
+_RULES = Statement(
+    lambda _dialect: sa.select(tables.quote_rule.c.id, tables.quote_rule.c.declared).where(
+        of_tenant(tables.quote_rule, sa.bindparam("tenant")), tables.quote_rule.c.active
     )
 )
 
@@ -324,6 +363,7 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.accounts: dict[str | None, AccountFacts] = {}
+        self.rules: tuple[QuoteRule, ...] | None = None
         self.offers: dict[tuple[str | None, str], dict[str, ProductFacts]] = {}
         self._count = 0
 
@@ -367,7 +407,7 @@ def _with_parts(ids: Collection[str], offers: Mapping[str, ProductFacts]) -> tup
             missing.append(id_)
         elif id_ not in found:
             found[id_] = product
-            waiting += product.parts
+            waiting += (*product.parts, *product.choosable)
     return found, missing
 
 
@@ -411,11 +451,21 @@ def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
     for product_id, *relation in _RELATIONS.rows(tx.connection, **mine):
         relations.setdefault(product_id, []).append(Relation._make(relation))
     found = []
-    for id_, *others in _PRODUCTS.rows(tx.connection, **mine):
+    for id_, *others, specs in _PRODUCTS.rows(tx.connection, **mine):
         related = tuple(relations.get(id_, ()))
         parts = tuple(relation.product_id for relation in related if relation.kind == "component")
-        found.append(ProductFacts._make((id_, *others, related, parts, Product(()), ())))
+        product = ProductFacts._make((id_, *others, related, parts, Product(()), (), (), specs))
+        if product.bundle and "groups" in product.bundle:
+            groups = components.read_groups(product.bundle)
+            product = product._replace(choosable=components.products_within(groups))
+        found.append(product)
     return found
+
+
+def _quote_rules(tx: Tx) -> tuple[QuoteRule, ...]:
+    """The rules over the lines of a quote that are in force, in the order of ids."""
+    found = sorted(_RULES.rows(tx.connection, tenant=tx.tenant_id), key=itemgetter(0))
+    return tuple(compile_quote_rule(declarations.QuoteRuleRow.model_validate(declared)) for _, declared in found)
 
 
 def _base_prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:
@@ -482,3 +532,4 @@ def compiled(content_hash: str, options: list[dict[str, Any]], rules: Mapping[st
 
 
 _MODELS: dict[str, configuration.Model] = {}
+_GROUPS: dict[str, tuple[GroupRow, ...]] = {}

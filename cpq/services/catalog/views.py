@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 import sqlalchemy as sa
 from typing_extensions import TypedDict
@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.base.late_modules import LateModule
 from cpq.base.money import Amount, amount, from_micro, to_micro
 from cpq.base.rounding import PriceRounding
 from cpq.base.rounding import nearest as nearest_whole
@@ -28,6 +29,11 @@ from cpq.services.catalog.repository import ConvertingBook
 from cpq.services.pagination import Pagination, pagination
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
+
+if TYPE_CHECKING:
+    from cpq.domain.configuration import components
+else:
+    components = LateModule("cpq.domain.configuration.components")
 
 KNOWN_CATEGORIES_MAX = 100
 
@@ -121,6 +127,13 @@ class Spec(TypedDict):
     unit: str | None
 
 
+GROUPS_IN_WORDS = (
+    "The components of a bundle that a line chooses with its attributes, in groups: each group of at most one is an "
+    "option with the names of its components as values; of other groups each component is an option by its name. A "
+    "component is charged at its own price unless it is `included`."
+)
+
+
 class RelatedProduct(TypedDict):
     kind: str
     product_id: str
@@ -147,6 +160,7 @@ class ProductDetail(TypedDict):
     default_selling_model: str | None
     prices: list[ListPrice]
     relationships: NotRequired[list[RelatedProduct]]
+    groups: NotRequired[Annotated[list[dict[str, Any]], Described(GROUPS_IN_WORDS)]]
     options: NotRequired[list[dict[str, Any]]]
     rules: NotRequired[list[str]]
 
@@ -238,6 +252,8 @@ def get(
         detail["name"], detail["description"], detail["name_locale"] = _texts(row, tags)
     if include_relationships:
         detail["relationships"] = _relationships(tx, product_id, tags)
+        if row.bundle and "groups" in row.bundle:
+            detail["groups"] = _groups(tx, row.bundle, tags)
         detail["options"] = [_option(option, tags) for option in row.options]
         detail["rules"] = [rule["say"] for rule in row.rules.get("rules", ())]
     return detail
@@ -262,6 +278,7 @@ _PRODUCT = (
         tables.product.c.specs,
         tables.product.c.options,
         tables.product.c.rules,
+        tables.product.c.bundle,
         tables.product.c.default_selling_model,
         tables.product.c.unit,
         tables.product.c.quantity_decimals,
@@ -479,6 +496,23 @@ def _converted(listed: ListPrice, by: Conversion) -> ListPrice:
         if spend is not None:
             converted[name] = fee(spend)
     return converted
+
+
+def _groups(tx: Tx, bundle: Mapping[str, Any], tags: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The groups of a bundle as declared, with the names of the products."""
+    product = tables.product.c
+    ids = components.products_within(components.read_groups(bundle))
+    query = sa.select(product.id, product.name, product.names).where(tx.own_among(product.id, ids))
+    names = {row.id: translated(row.names, tags, row.name) for row in tx.connection.execute(query)}
+
+    def named(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**group, "components": [component(one) for one in group["components"]]} for group in groups]
+
+    def component(one: Mapping[str, Any]) -> dict[str, Any]:
+        nested = {"groups": named(one["groups"])} if "groups" in one else {}
+        return {**one, "product_name": names.get(one["product_id"]), "included": one.get("included", False), **nested}
+
+    return named(bundle["groups"])
 
 
 def _relationships(tx: Tx, product_id: str, tags: tuple[str, ...]) -> list[RelatedProduct]:

@@ -57,7 +57,9 @@ def gather(tx: Tx, found: Quote, template: str, design: Design, stamp: str | Non
     pricings = repository.pricings(tx, found)
     _require_alternatives(found, template, len(pricings))
     tags = lookup(locale)
-    sheets_found = sheets(tx, {line.product_id for line in found.lines}, tags)
+    named = {line.product_id for line in found.lines}
+    named |= {one["product_id"] for line in found.lines for one in line.components or ()}
+    sheets_found = sheets(tx, named, tags)
     products = {id_: _product(sheet, attributes_shown) for id_, sheet in sorted(sheets_found.items())}
     products |= {line.product_id: _custom(line.custom) for line in found.as_draft().lines if line.custom}
     header = {**_header(found), "stamp": stamp}
@@ -184,6 +186,8 @@ def _line(found: Quote, row: QuoteLine, shown: Collection[str], tags: tuple[str,
             "end_date": to_wire(draft.last_day_of(asked)),
             "term_months": draft.months_of(asked),
         }
+    if row.components:
+        line["components"] = [{"product_id": one["product_id"], "quantity": one["quantity"]} for one in row.components]
     if row.usage:
         line["usage"] = _usage(row.usage, found.version.currency)
     if row.ramp:
@@ -290,6 +294,7 @@ def _product(sheet: Sheet, attributes_shown: Collection[str]) -> Content:
         "option_labels": dict(sheet.option_labels),
         "value_names": {name: dict(named) for name, named in sheet.value_names.items()},
         "components": [{"product_id": part.product_id, "quantity": part.quantity} for part in sheet.components],
+        **({"choices_of_components": list(sheet.choices_of_components)} if sheet.choices_of_components else {}),
     }
 
 

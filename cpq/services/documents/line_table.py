@@ -235,11 +235,12 @@ class LineTable:
     def _details(self, priced: Content, asked: Content, product: Content) -> Iterable[str]:
         t = self._printed.tongue
         chosen = {**asked["attributes"], **priced["configuration"]}
-        if chosen:
-            yield " · ".join(self._choice(product, name, value) for name, value in chosen.items())
-        if product["components"]:
+        shown = {name: value for name, value in chosen.items() if name not in product.get("choices_of_components", ())}
+        if shown:
+            yield " · ".join(self._choice(product, name, value) for name, value in shown.items())
+        if parts := [*product["components"], *asked.get("components", ())]:
             yield t.label("includes")
-            yield from map(self._component, product["components"])
+            yield from map(self._component, parts)
         change = asked.get("change")
         is_removed = change is not None and change["action"] == REMOVED
         if (recurring := self._printed.recurring(priced)) and not is_removed:

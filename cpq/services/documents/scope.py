@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpq.domain.catalog.products import Supply
@@ -55,10 +55,10 @@ class Supplies:
         )
         return Supply.GOODS if is_shipped else Supply.NONE
 
-    def within(self, product_id: str, quantity: int = 1) -> Iterator[tuple[str, int]]:
+    def within(self, product_id: str, quantity: int = 1, chosen: Sequence[Content] = ()) -> Iterator[tuple[str, int]]:
         """The product, or the components of a bundle that does not itself say what it is, each with its quantity."""
         product = self._products.get(product_id, {})
-        parts = () if product.get("supply") else product.get("components", ())
+        parts = () if product.get("supply") else (*product.get("components", ()), *chosen)
         if not parts:
             yield product_id, quantity
         for part in parts:
@@ -85,7 +85,7 @@ def scope_of(printed: PrintedQuote, brand: Brand, sets: Iterable[Content], value
             if asked.get("change", {}).get("action") == REMOVED:
                 continue
             times = 1 if "ramp" in asked else line["quantity"]
-            for product_id, quantity in supplies.within(asked["product_id"], times):
+            for product_id, quantity in supplies.within(asked["product_id"], times, asked.get("components", ())):
                 quantities[product_id] = quantities.get(product_id, 0) + quantity
     sold = {product_id: supplies.of(product_id) for product_id in quantities}
     kinds = set(sold.values())

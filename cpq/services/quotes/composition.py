@@ -14,8 +14,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.money import to_micro
 from cpq.base.text import canonical_json, digest, plain_json
-from cpq.domain import billing_periods, configuration, pricing
-from cpq.domain.configuration.relations import Relation
+from cpq.domain import billing_periods, pricing
 from cpq.domain.policy.facts import LineInputs
 from cpq.domain.policy.policy_kinds import TaxCode
 from cpq.domain.policy.policy_set import Terms, tax_code
@@ -23,7 +22,7 @@ from cpq.domain.pricing import PriceSelection
 from cpq.domain.pricing import request as pricing_request
 from cpq.domain.pricing import result as pricing_result
 from cpq.domain.pricing.rate_cards import RateCard, rate_cards
-from cpq.domain.pricing.request import EDITION, Adjustment, Line, PriceRow, Product, Request, Tax
+from cpq.domain.pricing.request import EDITION, Adjustment, ChosenComponent, Line, PriceRow, Product, Request, Tax
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.lifecycle import end_of_day, local_day
@@ -34,12 +33,14 @@ from cpq.domain.quotes.usage_check import usage_problems
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
+from cpq.services.quotes import cross_lines
 from cpq.services.quotes.agreement_prices import kept_products, with_agreed_prices, without_contract
 from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
     check_lines,
     draft_problems,
     fraction_problems,
+    parts_with_prices,
     pick_models,
     rate_problems,
     refuse,
@@ -100,6 +101,20 @@ class Composition:
         return found
 
     @cached_property
+    def components(self) -> Mapping[int, list[dict[str, object]]]:
+        """By line number, what the buyer chose for each piece of a bundle."""
+        found: dict[int, list[dict[str, object]]] = {}
+        for line in chain.from_iterable(one.request.lines for one in self.sets):
+            if line.chosen:
+                found[int(line.id)] = [self._component(part) for part in line.chosen]
+        return found
+
+    def _component(self, part: ChosenComponent) -> dict[str, object]:
+        id_ = part.product_id.partition("@")[0]  # A line of an agreement has prices of its own for it.
+        name = self.products[id_].name if id_ in self.products else id_
+        return {"product_id": id_, "name": name, "quantity": part.quantity, "included": part.is_included}
+
+    @cached_property
     def priced_lines(self) -> Mapping[int, PricedLine]:
         """Every line's price by its number: from the selected set if the line is in it, else from its own set."""
         found: dict[int, PricedLine] = {}
@@ -123,10 +138,10 @@ def compose(
     is the last valid day that was asked for before: once it is over, the policies decide again.
     """
     draft, undated = with_months(_with_custom_ids(with_clauses(tx.policies.library, draft)))
-    buyer, products = gather(tx, draft)
+    buyer, products, rules = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
-        draft = _by_id(tx, draft, products)
-        buyer, products = gather(tx, draft)
+        draft = by_id(tx, draft, products)
+        buyer, products, rules = gather(tx, draft)
     checked = check_lines(draft, products, buyer, local_day(tx.now, buyer.time_zone) if buyer else None)
     problems = [*undated, *draft_problems(tx, draft, buyer)]
     problems += chain.from_iterable(one.problems for one in checked.values())
@@ -169,10 +184,11 @@ def compose(
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
         warnings=(
-            *broken_relations(draft, products),
+            *cross_lines.broken(draft, products, rules),
+            *cross_lines.advised(draft, products, rules),
             *_foreign_currency(draft, buyer),
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),
-            *_ending_prices(request, products, selection, valid_until),
+            *_ending_prices(draft, request, products, selection, valid_until),
             *_ending_rate(tx.policies.terms, draft.currency, valid_until),
             *_not_in_total(draft, sets),
         ),
@@ -195,6 +211,8 @@ def gather(tx: Tx, draft: Draft) -> Facts:
     custom = draft.custom_lines
     ids = {line.product_id for line in draft.lines} - {line.product_id for line in custom}
     found = repository.gather(tx, ids, account_id=draft.account_id, currency=draft.currency)
+    if any(product.choosable for product in found.products.values()):
+        found = found._replace(products=_with_chosen_parts(draft, found.products))
     if draft.agreement:
         listed = {line.product_id for line in draft.lines if line.agreed and line.agreed.ignores_contract}
         kept = without_contract(found.products, listed) | kept_products(draft, found.products)
@@ -203,6 +221,16 @@ def gather(tx: Tx, draft: Draft) -> Facts:
         return found
     book = found.buyer.price_books[0]
     return found._replace(products=found.products | {line.product_id: custom_product(line, book) for line in custom})
+
+
+def _with_chosen_parts(draft: Draft, products: Mapping[str, ProductFacts]) -> dict[str, ProductFacts]:
+    """The products of the lines, and of their components only those that bundles have or their buyer chose."""
+    needed: dict[str, ProductFacts] = {}
+    for line in draft.lines:
+        if product := products.get(line.product_id):
+            inside = repository.all_parts(product, products, line.attributes)
+            needed |= {one.id: one for one in (product, *inside)}
+    return {id_: product for id_, product in products.items() if id_ in needed}
 
 
 def custom_product(line: DraftLine, price_book: str) -> ProductFacts:
@@ -241,7 +269,7 @@ def _with_custom_ids(draft: Draft) -> Draft:
     return replace(draft, lines=tuple(lines))
 
 
-def _by_id(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> Draft:
+def by_id(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> Draft:
     """The draft with product ids where it names products by their SKU."""
     ids = repository.ids_by_sku(tx, {line.product_id for line in draft.lines if line.product_id not in products})
     lines = tuple(line._replace(product_id=ids.get(line.product_id, line.product_id)) for line in draft.lines)
@@ -253,46 +281,29 @@ def fingerprint_of(results: Iterable[PricedQuote]) -> str:
     return digest(plain_json(pricing_result.shown(result)) for result in results)
 
 
-def broken_relations(draft: Draft, products: Mapping[str, ProductFacts]) -> tuple[str, ...]:
-    """Violated relationships between products: required ones that are missing, and exclusions.
-
-    A draft may have such problems, a sent quote may not. Each option set is checked alone: products that exclude each
-    other may be offered as alternatives.
-    """
-    if draft.agreement or (not draft.option_sets and _goes_together(products)):
-        return ()  # What a change requires may be owned already.
-    relations = [
-        configuration.ProductRelation(product.id, Relation(r.kind), r.product_id, r.quantity)
-        for product in products.values()
-        for r in product.relations
-        if r.kind in _BINDING
-    ]
-    found: dict[str, None] = {}
-    for name in draft.option_sets or [""]:
-        inside = (line for line in draft.lines if line.option_set in (None, name))
-        quoted = [configuration.QuotedProduct(line.product_id, line.quantity) for line in inside]
-        found |= dict.fromkeys(problem.message for problem in configuration.check_relations(quoted, relations).problems)
-    return tuple(found)
-
-
 def _foreign_currency(draft: Draft, buyer: AccountFacts) -> Iterator[str]:
     if draft.currency != buyer.currency:
         yield f"The quote is in {draft.currency}, but the account {buyer.id} buys in {buyer.currency}."
 
 
 def _ending_prices(
-    request: Request, products: Mapping[str, ProductFacts], selection: PriceSelection, valid_until: date
+    draft: Draft,
+    request: Request,
+    products: Mapping[str, ProductFacts],
+    selection: PriceSelection,
+    valid_until: date,
 ) -> Iterator[str]:
     """The prices that end before the quote does: who accepts it later gets a price that is no longer valid."""
     last_day = valid_until.isoformat()
     ends = [row.valid_to for product in request.products.values() for row in product.rows if row.valid_to]
     if not ends or min(ends) >= last_day:
         return
+    asked = {str(line.number): line.attributes for line in draft.lines}
     parts: dict[tuple[str, str], None] = {}
     for line in request.lines:
         if line.priced_as:
             continue  # A price that was sold does not end.
-        inside = [part.product_id for part in products[line.product_id].for_pricing.components]
+        inside = parts_with_prices(products[line.product_id], asked[line.id])
         parts[line.product_id, line.selling_model] = None
         parts |= dict.fromkeys((id_, line.part_models.get(id_, "")) for id_ in inside)
     for id_, model in parts:
@@ -329,19 +340,6 @@ def _not_in_total(draft: Draft, sets: Sequence[PricedSet]) -> Iterator[str]:
             )
 
 
-_BINDING = {Relation.COMPONENT, Relation.REQUIRES, Relation.EXCLUDES}
-
-
-def _goes_together(products: Mapping[str, ProductFacts]) -> bool:
-    """Quick check without counting: no product is excluded, and each required product is quoted and needed once."""
-    return all(
-        (r.kind != "excludes" or r.product_id not in products)
-        and (r.kind != "requires" or (r.quantity == 1 and r.product_id in products))
-        for product in products.values()
-        for r in product.relations
-    )
-
-
 def in_order(draft: Draft) -> list[str]:
     """The names of the option sets, the selected one first, in which they are priced and hashed."""
     names = draft.option_sets or [""]
@@ -355,6 +353,7 @@ def _price(name: str, request: Request, selection: PriceSelection, draft: Draft)
         lines = tuple(line for line in request.lines if line.id in inside)
         named = {line.price_key for line in lines}
         named |= {part.product_id for id_ in named for part in request.products[id_].components}
+        named |= {part.product_id for line in lines for part in line.charged}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
     priced = pricing.price(request, selection)
@@ -378,7 +377,7 @@ def _request(
     request = Request(
         currency=draft.currency,
         as_of=local_day(tx.now, buyer.time_zone).isoformat(),
-        lines=tuple(_line(index, line, draft, choices) for index, line in enumerate(draft.lines)),
+        lines=tuple(_line(index, line, draft, choices, products) for index, line in enumerate(draft.lines)),
         products={id_: product.for_pricing for id_, product in products.items()},
         price_books=buyer.price_books,
         **_taxes(tx, buyer, [product.for_pricing for product in products.values()]),
@@ -400,9 +399,18 @@ def _request(
     return request._replace(**_taxes(tx, buyer, request.products.values()))
 
 
-def _line(index: int, line: DraftLine, draft: Draft, choices: Mapping[int, Mapping[str, str]]) -> Line:
-    chosen = choices.get(index, {})
-    plain = Line(str(line.number), line.product_id, line.quantity, line.discount_pct, chosen, line.ramp)
+def _line(
+    index: int,
+    line: DraftLine,
+    draft: Draft,
+    choices: Mapping[int, Mapping[str, str]],
+    products: Mapping[str, ProductFacts],
+) -> Line:
+    given = choices.get(index, {})
+    plain = Line(str(line.number), line.product_id, line.quantity, line.discount_pct, given, line.ramp)
+    product = products.get(line.product_id)
+    if product is not None and product.choosable:
+        plain = plain._replace(chosen=repository.chosen_components(product, line.attributes))
     if line.special is None:
         return plain
     term = line.special.term_within(draft.start_date, draft.term_months, draft.last_day)

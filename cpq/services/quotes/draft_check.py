@@ -163,12 +163,19 @@ def rate_problems(
     problems = []
     for index, line in enumerate(draft.lines):
         product = products.get(line.product_id)
-        inside = [part.product_id for part in product.for_pricing.components] if product else []
+        inside = parts_with_prices(product, line.attributes) if product else []
         error = next((unrated[id_] for id_ in (line.product_id, *inside) if id_ in unrated), None)
         if error is not None:
             details = {**error.details, "field": f"/line_items/{index}/product_id"}
             problems.append(CpqError(error.code, error.message, **details))
     return problems
+
+
+def parts_with_prices(product: ProductFacts, choices: Mapping[str, object]) -> list[str]:
+    """The components of a bundle that are charged at their own prices."""
+    chosen = repository.chosen_components(product, choices)
+    fixed = [part.product_id for part in product.for_pricing.components]
+    return [*fixed, *(part.product_id for part in chosen if not part.is_included)]
 
 
 def text_problems(tx: Tx, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
@@ -346,7 +353,7 @@ def _check_line(index: int, line: DraftLine, products: Mapping[str, ProductFacts
     checked = model_of(product).check(line.attributes)
     problems = [
         *_money_problems(at, line, product),
-        *_sale_problems(at, product, products),
+        *_sale_problems(at, line, product, products),
         *_option_problems(at, product, checked),
     ]
     if not product.options:
@@ -378,7 +385,9 @@ def _money_problems(at: str, line: DraftLine, product: ProductFacts) -> list[Cpq
     ]
 
 
-def _sale_problems(at: str, product: ProductFacts, products: Mapping[str, ProductFacts]) -> list[CpqError]:
+def _sale_problems(
+    at: str, line: DraftLine, product: ProductFacts, products: Mapping[str, ProductFacts]
+) -> list[CpqError]:
     """Problems of a product, or of its parts, that are no longer sold."""
     search = next_call("catalog_search", category=product.category)
     problems = [
@@ -388,8 +397,18 @@ def _sale_problems(at: str, product: ProductFacts, products: Mapping[str, Produc
             field=f"{at}/product_id",
             next_call=search,
         )
-        for part in repository.all_parts(product, products)
+        for part in repository.all_parts(product, products, line.attributes)
         if not part.active
+    ]
+    problems += [
+        CpqError(
+            Code.CONFLICT,
+            f"{product.name} ({product.id}) contains {part.id}, whose components a buyer chooses.",
+            field=f"{at}/product_id",
+            hint=f"Declare the groups of {part.id} within {product.id}, or sell it on a line of its own.",
+        )
+        for part in repository.all_parts(product, products, line.attributes)
+        if part.choosable
     ]
     if not product.active:
         substitute = next((r.product_id for r in product.relations if r.kind == "substitute"), None)
@@ -456,7 +475,8 @@ def pick_models(
     for index, line in enumerate(draft.lines):
         if line.product_id not in known or is_kept(line):
             continue
-        parts = [part.product_id for part in known[line.product_id].components if part.product_id in several]
+        inside = (*known[line.product_id].components, *lines[index].charged)
+        parts = [part.product_id for part in inside if part.product_id in several]
         if index not in asked and line.product_id not in several and not parts:
             continue
         try:
@@ -464,7 +484,7 @@ def pick_models(
             model = selling_models.pick(selection, line.product_id, line.selling_model, default)
             charged = selection.of(line.product_id, model).charged
             named = charged.selling_model if charged else ""
-            inside = {
+            models = {
                 id_: selling_models.pick_part(selection, id_, named, products[id_].default_selling_model)
                 for id_ in parts
             }
@@ -472,7 +492,7 @@ def pick_models(
             field = f"/line_items/{index}{error.details['field']}"
             problems.append(CpqError(error.code, error.message, **{**error.details, "field": field}))
         else:
-            lines[index] = lines[index]._replace(selling_model=model, part_models=inside)
+            lines[index] = lines[index]._replace(selling_model=model, part_models=models)
     return request._replace(lines=tuple(lines)), problems
 
 
@@ -483,18 +503,20 @@ def unpriceable(tx: Tx, draft: Draft, request: Request, selection: PriceSelectio
 
 
 def _lacking(request: Request, selection: PriceSelection) -> dict[str, str]:
-    """Products without a price in the quote's currency; the value names the product or component that lacks one."""
+    """Lines without a price in the quote's currency; the value names the product or component that lacks one."""
     lacking: dict[str, str] = {}
-    for id_, product in request.products.items():
-        for part in (id_, *(component.product_id for component in product.components)):
+    for line in request.lines:
+        product = request.products.get(line.price_key)
+        inside = (*product.components, *line.charged) if product else ()
+        for part in (line.price_key, *(component.product_id for component in inside)) if product else ():
             if part not in request.products or selection.of(part).charged is None:
-                lacking.setdefault(id_, part)
+                lacking.setdefault(line.id, part)
     return lacking
 
 
 def _without(request: Request, lacking: Mapping[str, str]) -> Request:
     """The lines that the pricer can take."""
-    lines = [line for line in request.lines if line.price_key in request.products and line.price_key not in lacking]
+    lines = [line for line in request.lines if line.price_key in request.products and line.id not in lacking]
     return request._replace(lines=tuple(lines))
 
 
@@ -517,14 +539,14 @@ def _unpriced(tx: Tx, draft: Draft, lacking: Mapping[str, str]) -> list[CpqError
     return [
         CpqError(
             Code.CURRENCY_MISMATCH,
-            f"{lacking[line.product_id]} has no price in {draft.currency} that is valid today for this account.",
+            f"{lacking[str(line.number)]} has no price in {draft.currency} that is valid today for this account.",
             field=f"/line_items/{index}/product_id",
             currency=draft.currency,
-            allowed=known.get(lacking[line.product_id], []),
-            next_call=next_call("catalog_get", product_id=lacking[line.product_id]),
+            allowed=known.get(lacking[str(line.number)], []),
+            next_call=next_call("catalog_get", product_id=lacking[str(line.number)]),
         )
         for index, line in enumerate(draft.lines)
-        if line.product_id in lacking
+        if str(line.number) in lacking
     ]
 
 

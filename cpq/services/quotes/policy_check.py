@@ -107,7 +107,7 @@ def judge(tx: Tx, quote: Quote, stored: Sequence[Priced] | None = None) -> Polic
 
 def judge_at(tx: Tx, quote: Quote, draft: Draft, priced: Sequence[Priced]) -> PolicyDecision:
     """The decision of the current policies on a quote, as in this draft, at these prices."""
-    buyer, products = gather(tx, draft)
+    buyer, products, _ = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
     return decide(tx, quote, draft, buyer, products, priced)
 

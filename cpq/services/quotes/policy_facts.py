@@ -84,7 +84,8 @@ def line_inputs(
     line: DraftLine, products: Mapping[str, ProductFacts], period: str, *, is_usage: bool
 ) -> dict[str, Any]:
     product = products[line.product_id]
-    parts = tuple(map(_as_part, repository.all_parts(product, products))) if product.parts else ()
+    inside = repository.all_parts(product, products, line.attributes) if product.parts or product.choosable else ()
+    parts = tuple(map(_as_part, inside))
     return {
         "line_id": str(line.number),
         "product_id": product.id,

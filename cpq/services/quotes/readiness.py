@@ -17,9 +17,9 @@ from cpq.domain.quotes.draft_changes import about_lines
 from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Pricing, Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
-from cpq.services.quotes import repository
+from cpq.services.quotes import cross_lines, repository
 from cpq.services.quotes.answer_fields import discount_argument
-from cpq.services.quotes.composition import Composition, PricedSet, broken_relations, compose, gather
+from cpq.services.quotes.composition import Composition, PricedSet, compose, gather
 from cpq.services.quotes.draft_check import text_problems
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
 from cpq.services.quotes.views import totals_view
@@ -49,9 +49,9 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
         require_current_price(tx, quote)
     require_reviewed(quote)
     draft = quote.as_draft()
-    buyer, products = gather(tx, draft)
+    buyer, products, rules = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    _require_complete(quote, draft, buyer, products)
+    _require_complete(quote, draft, buyer, products, cross_lines.broken(draft, products, rules))
     _require_own_texts(tx, quote, draft, buyer, products)
     composed = _priced_again(tx, quote, draft)
     _require_same_price(tx, quote, composed)
@@ -276,7 +276,9 @@ def _require_own_texts(
         )
 
 
-def _require_complete(quote: Quote, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts]) -> None:
+def _require_complete(
+    quote: Quote, draft: Draft, buyer: AccountFacts, products: Mapping[str, ProductFacts], missing: Sequence[str]
+) -> None:
     if not buyer.active:
         raise CpqError(
             Code.CONFLICT,
@@ -294,12 +296,11 @@ def _require_complete(quote: Quote, draft: Draft, buyer: AccountFacts, products:
                 if quote.status.is_draft
                 else next_call("quote_revise", quote_id=quote.id, expected_version=quote.current_version),
             )
-    missing = broken_relations(draft, products)
     if missing:
         raise CpqError(
             Code.CONFIGURATION_INVALID,
             missing[0],
             field="/quote_id",
             problems=[{"code": Code.CONFIGURATION_INVALID.value, "message": message} for message in missing],
-            next_call=next_call("quote_get", quote_id=quote.id),
+            next_call=next_call("quote_check", quote_id=quote.id),
         )

@@ -366,6 +366,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
 
 def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
     priced_lines, products, cards = composed.priced_lines, composed.products, composed.rate_cards
+    components = composed.components
     rows = []
     for line in composed.draft.lines:
         priced = priced_lines[line.number]
@@ -396,6 +397,7 @@ def _add_parts(tx: Tx, mine: Mapping[str, Any], composed: Composition) -> None:
                 canonical_json(line.internal.stored) if line.internal else None,
                 canonical_json(line.special.stored) if line.special else None,
                 canonical_json(cards[line.number].stored) if line.number in cards else None,
+                canonical_json(components[line.number]) if line.number in components else None,
             )
         )
     _ADD_LINES.run_many(tx.connection, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -115,7 +115,15 @@ class QuoteLine(CreatedLine, InternalView):
     attributes: dict[str, Any]
     notes: str | None
     option_set: str | None
+    components: NotRequired[Annotated[list[ComponentView], Described("What was chosen for each piece of a bundle.")]]
     ramp: NotRequired[list[RampSegment]]
+
+
+class ComponentView(TypedDict):
+    product_id: str
+    name: str
+    quantity: int
+    included: Annotated[bool, Described("Whether the price of the bundle includes it; else it is charged on top.")]
 
 
 class RampSegment(TypedDict):
@@ -468,6 +476,8 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None, pri
         view.update(special_view(line.special, with_cost=tx.sees_margin))  # type: ignore[typeddict-item] # A part of it.
     if line.usage:
         view.update(usage_view(line.usage, quote.version.currency))  # type: ignore[typeddict-item] # A part of it.
+    if line.components:
+        view["components"] = [cast("ComponentView", one) for one in line.components]
     if line.ramp:
         view["ramp"] = [_segment(segment) for segment in line.ramp]
     return view

@@ -70,6 +70,16 @@ product_relation = table(
     sa.CheckConstraint("product_id <> other_id", name="not_itself"),
 )
 
+quote_rule = table(
+    "quote_rule",
+    text("id"),
+    Column("active", Flag, nullable=False),
+    Column("declared", Json, nullable=False),
+    text("content_hash"),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)
+"""Rules over the lines of a quote. `declared` is the rule as its file has it, without defaults."""
+
 price_book = table(
     "price_book",
     text("id"),

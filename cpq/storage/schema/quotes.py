@@ -121,6 +121,7 @@ quote_line = table(
     Column("internal", Json, nullable=True),
     Column("special", Json, nullable=True),
     Column("usage", Json, nullable=True),
+    Column("components", Json, nullable=True),
     PrimaryKeyConstraint("tenant_id", "quote_id", "version", "number"),
     ForeignKeyConstraint(
         ["tenant_id", "quote_id", "version"],
@@ -139,7 +140,8 @@ The quantity is `quantity` divided by `quantity_of`, which is 1 for a whole one 
 
 `internal` is what only the seller reads. `special` was arranged for this line: its own price, an amount off, dates, or
 what it changes in an agreement. Amounts are of what is sold; what a change gives back is in `special`.
-`usage` is the rate card of a line that is charged by its use, as the customer gets it.
+`usage` is the rate card of a line that is charged by its use, as the customer gets it. `components` are what the buyer
+chose for a bundle.
 """
 
 quote_pricing = table(

@@ -29,6 +29,7 @@ from cpq.storage.schema.catalog import (
     product,
     product_relation,
     product_spec,
+    quote_rule,
 )
 from cpq.storage.schema.quotes import (
     acceptance_link,
@@ -87,6 +88,7 @@ __all__ = [
     "quote_counter",
     "quote_line",
     "quote_pricing",
+    "quote_rule",
     "quote_version",
     "retrieval_query",
     "sales_order",
