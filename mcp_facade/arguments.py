@@ -378,11 +378,13 @@ Ignored = Any
 """Any value, accepted and ignored."""
 
 
-def require_one(given: Mapping[str, object]) -> None:
-    """Refuse more than one of arguments that exclude each other."""
+def require_one(given: Mapping[str, object], *, is_required: bool = False) -> None:
+    """Refuse more than one of arguments that exclude each other, or, where one is required, none."""
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise bad_field(f"/{named[1]}", f"Give one of {', '.join(given)}, not {' and '.join(named)}.")
+    if is_required and not named:
+        raise bad_field(f"/{next(iter(given))}", f"Give one of {', '.join(given)}.")
 
 
 def capped(limit: int) -> int:

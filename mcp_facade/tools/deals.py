@@ -16,6 +16,7 @@ from cpq.services import catalog, configuration, quotes
 from cpq.services.catalog.accounts import AccountDetail, AccountPage
 from cpq.services.guided_selling import commands
 from cpq.services.guided_selling.views import GuidedSelling
+from cpq.services.quotes.quote_check import QuoteCheck, check_given, check_quote
 from cpq.services.quotes.views import CreatedQuote, QuoteMoved
 from mcp_facade.arguments import (
     LIMIT_DEFAULT,
@@ -41,6 +42,7 @@ from mcp_facade.arguments import (
     Version,
     Word,
     capped,
+    require_one,
 )
 from mcp_facade.choices import one_of
 from mcp_facade.line_arguments import (
@@ -282,6 +284,31 @@ def quote_update(
     return quotes.update(tx, quote_id, changes, expected_version=expected_version, expected_edit=expected_edit)
 
 
+@tool(title="Check a quote across its lines", toolset="deals", needs=Permission.READ)
+def quote_check(
+    tx: Tx,
+    *,
+    quote_id: Annotated[Identifier | None, Field(description="A quote; or give line_items.")] = None,
+    line_items: Annotated[
+        list[LineItem], Field(max_length=LINES_MAX, description="Lines that are not stored yet."), Listed
+    ] = [],  # noqa: B006
+    account_id: Annotated[
+        Identifier | None, Field(description="With line_items: the customer, so that only what has a price is offered.")
+    ] = None,
+) -> QuoteCheck:
+    """Check what the products of a quote need and exclude, and the rules over its lines, such as a dryer for the air.
+
+    `violations` must be repaired before the quote can be sent: each says what is missing, of what, and `repair`.
+    `suggestions` are recommended only. `next_call` repairs all violations at once; nothing is changed by this call.
+    """
+    require_one({"quote_id": quote_id, "line_items": line_items or None}, is_required=True)
+    if quote_id is not None:
+        return check_quote(tx, quote_id)
+    require_sold(line_items, "/line_items")
+    given = [line.model_dump(exclude_unset=True, mode="python") for line in line_items]
+    return check_given(tx, [line.as_draft(0) for line in line_items], given, account_id)
+
+
 @tool(title="Revise a quote", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")
 def quote_revise(
     tx: Tx, *, quote_id: QuoteId, expected_version: ExpectedVersion, expected_edit: ExpectedEdit = None
@@ -401,6 +428,7 @@ TOOLS = (
     product_configure,
     guided_selling,
     quote_update,
+    quote_check,
     quote_revise,
     quote_clone,
     quote_cancel,

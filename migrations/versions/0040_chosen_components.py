@@ -7,8 +7,8 @@ from alembic import op
 
 from cpq.storage import columns
 
-revision = "0038"
-down_revision = "0037"
+revision = "0040"
+down_revision = "0039"
 branch_labels = None
 depends_on = None
 

@@ -7,8 +7,8 @@ from alembic import op
 
 from cpq.storage import columns
 
-revision = "0039"
-down_revision = "0038"
+revision = "0041"
+down_revision = "0040"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,233 @@
+"""Rules over the lines of a quote: what is missing is named with its amount, and the next call repairs it."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpq.app import App
+from cpq.base.errors import CpqError
+from cpq.services.catalog import exporter
+from tests.support import engine
+from tests.support.approvals import refused
+from tests.support.engine import Tools
+from tests.support.quotes import ACME, new_quote
+
+SETS: dict[str, Any] = {
+    "compressors": {"categories": ["air_machines"]},
+    "dryers": {"categories": ["air_dryers"]},
+}
+AIR = {
+    "id": "DRY-AIR",
+    "say": "The dryers must carry the air of all compressors.",
+    "sets": SETS,
+    "when": {"compressors": {"min": 1}},
+    "compare": {"left": {"dryers.cfm": 1}, "op": ">=", "right": {"compressors.cfm": 1}},
+}
+PLANS = {
+    "id": "PLAN-EACH",
+    "say": "Every machine has one service plan.",
+    "sets": {**SETS, "plans": {"products": ["plan"]}},
+    "compare": {"left": {"plans": 1}, "op": "==", "right": {"compressors": 1}},
+}
+TOP = {"id": "TOP", "say": "At most three machines in a quote.", "sets": SETS, "then": {"compressors": {"max": 3}}}
+OIL = {
+    "id": "OIL",
+    "severity": "recommended",
+    "say": "Take oil for the first year.",
+    "sets": {**SETS, "oil": {"products": ["oil"]}},
+    "requires": ["compressors", "oil"],
+}
+
+
+def catalogue(app: App, *rules: dict[str, Any]) -> None:
+    """Machines and dryers with their air, a plan, oil, and these rules."""
+    rows = [("air_machines", "m100", {"cfm": 100}), ("air_machines", "m250", {"cfm": 250})]
+    rows += [("air_dryers", f"d{cfm}", {"cfm": cfm}) for cfm in (125, 400, 1000)]
+    rows += [("air_care", id_, {}) for id_ in ("plan", "oil")]
+    specs = {"cfm": {"kind": "number", "unit": "CFM"}}
+    for category in ("air_machines", "air_dryers", "air_care"):
+        engine.import_dicts(app, "categories", {"id": category, "name": category, "specs": specs})
+    products = [engine.product_row(id=id_, name=id_.upper(), category=category, specs=s) for category, id_, s in rows]
+    engine.import_dicts(app, "products", *products)
+    listed = {"price_book": "list", "currency": "USD", "unit_price": "10", "cost": "5"}
+    engine.import_dicts(app, "prices", *({**listed, "product_id": id_} for _, id_, _ in rows))
+    engine.import_dicts(app, "rules", *rules)
+
+
+def follow(tools: Tools, answer: dict[str, Any]) -> dict[str, Any]:
+    """Send the next call exactly as it was offered."""
+    call = answer.get("details", answer)["next_call"]
+    return tools(call["tool"], **call["arguments"])
+
+
+def lines(**quantities: int) -> list[dict[str, Any]]:
+    return [{"product_id": id_, "quantity": quantity} for id_, quantity in quantities.items()]
+
+
+def test_a_missing_sum_is_named_with_its_lines_and_the_product_that_gives_it(app: App, tools: Tools):
+    catalogue(app, AIR)
+    checked = tools("quote_check", line_items=lines(m100=2, d125=1, m250=1))
+    (found,) = checked["violations"]
+    assert (checked["is_complete"], checked["violations_total"]) == (False, 1)
+    assert (found["kind"], found["rule_id"], found["message"]) == ("rule", "DRY-AIR", AIR["say"])
+    assert (found["missing"], found["of"]) == (325, "dryers.cfm")
+    assert found["found"] == "dryers.cfm is 125, compressors.cfm is 450"
+    assert found["lines"] == ["/line_items/0", "/line_items/1", "/line_items/2"]
+    assert found["repair"]["add"] == [{"product_id": "d400", "product_name": "D400", "quantity": 1}]
+    repaired = follow(tools, checked)
+    assert repaired["is_complete"]
+    assert checked["next_call"]["arguments"]["line_items"][-1] == {"product_id": "d400", "quantity": 1}
+
+
+def test_the_next_call_repairs_everything_at_once_and_then_the_quote_can_be_sent(app: App, tools: Tools):
+    catalogue(app, AIR, PLANS, TOP)
+    quote_id = new_quote(tools, *lines(m100=5, plan=1), term_months=None)
+    checked = tools("quote_check", quote_id=quote_id)
+    assert [one["rule_id"] for one in checked["violations"]] == ["DRY-AIR", "PLAN-EACH", "TOP"]
+    assert [one["missing"] for one in checked["violations"]] == [500, 4, -2]
+    arguments = checked["next_call"]["arguments"]
+    changed = {one["line_id"]: one["quantity"] for one in arguments["change_lines"]}
+    assert changed == {f"{quote_id}-ql-1": 3, f"{quote_id}-ql-2": 3}
+    tools("quote_price", quote_id=quote_id)
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert (error["code"], error["message"]) == (
+        "CONFIGURATION_INVALID",
+        "The dryers must carry the air of all compressors (dryers.cfm is 0, compressors.cfm is 500).",
+    )
+    assert error["details"]["next_call"]["tool"] == "quote_check"
+    assert follow(tools, follow(tools, error))["warnings"] == []
+    assert tools("quote_check", quote_id=quote_id) | {"suggestions": []} == {
+        "is_complete": True,
+        "violations": [],
+        "violations_total": 0,
+        "suggestions": [],
+        "message": "Nothing is missing.",
+    }
+    tools("quote_price", quote_id=quote_id)
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
+
+
+def test_a_broken_rule_stops_an_approval_as_a_missing_product_does(app: App, tools: Tools):
+    catalogue(app, AIR)
+    quote_id = new_quote(tools, {"product_id": "m100", "quantity": 1, "discount_pct": 25}, term_months=None)
+    priced = tools("quote_price", quote_id=quote_id)
+    assert "The dryers must carry" in priced["warnings"][0]
+    tools("approval_request", quote_id=quote_id, justification="A good customer.")
+    assert not tools("approval_status", quote_id=quote_id)["can_proceed"]
+
+
+def test_what_is_recommended_warns_and_stops_nothing(app: App, tools: Tools):
+    catalogue(app, OIL)
+    quote_id = new_quote(tools, *lines(m100=1), term_months=None)
+    checked = tools("quote_check", quote_id=quote_id)
+    assert (checked["is_complete"], checked["violations"]) == (True, [])
+    (advice,) = checked["suggestions"]
+    assert (advice["rule_id"], advice["repair"]["add"][0]["product_id"]) == ("OIL", "oil")
+    assert "next_call" not in checked
+    assert tools("quote_price", quote_id=quote_id)["warnings"] == [
+        "Take oil for the first year (oil is 0, and at least 1 is needed)."
+    ]
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
+
+
+def test_products_that_require_and_exclude_each_other_are_repaired_too(app: App, tools: Tools):
+    catalogue(app)
+    relations = [
+        {"kind": "requires", "product_id": "plan", "quantity": 2},
+        {"kind": "excludes", "product_id": "d125"},
+        {"kind": "recommends", "product_id": "oil"},
+    ]
+    row = engine.product_row(id="m100", category="air_machines", specs={"cfm": 100}, relationships=relations)
+    engine.import_dicts(app, "products", row)
+    checked = tools("quote_check", account_id=ACME, line_items=lines(m100=1, d125=1))
+    assert [(one["kind"], one["missing"], one["of"]) for one in checked["violations"]] == [
+        ("requires", 2, "plan"),
+        ("excludes", None, "d125"),
+    ]
+    assert [(one["kind"], one["of"]) for one in checked["suggestions"]] == [("recommends", "oil")]
+    assert checked["next_call"]["tool"] == "quote_create"
+    assert checked["next_call"]["arguments"]["line_items"] == lines(m100=1, plan=2)
+    assert follow(tools, checked)["warnings"] == []
+
+
+def test_option_sets_are_checked_alone(app: App, tools: Tools):
+    catalogue(app, AIR)
+    small, large = ({**line, "option_set": name} for name, (line,) in (("A", lines(m100=1)), ("B", lines(m250=1))))
+    checked = tools("quote_check", line_items=[small, large, *lines(d125=1)])
+    assert [(one["missing"], one["lines"]) for one in checked["violations"]] == [
+        (125, ["/line_items/1", "/line_items/2"])
+    ]
+
+
+def test_a_chosen_component_of_a_bundle_counts(app: App, tools: Tools):
+    catalogue(app, AIR)
+    groups = [{"name": "more", "components": [{"name": "dryer", "product_id": "d400", "max_quantity": 3}]}]
+    parts = [{"kind": "component", "product_id": "m250", "quantity": 2}]
+    row = engine.product_row(id="yard", product_type="bundle", bundle={"groups": groups}, relationships=parts)
+    engine.import_dicts(app, "products", row)
+    bundle = {"product_id": "yard", "quantity": 2}
+    (found,) = tools("quote_check", line_items=[{**bundle, "attributes": {"dryer": 1}}])["violations"]
+    assert found["missing"] == 200
+    assert tools("quote_check", line_items=[{**bundle, "attributes": {"dryer": 2}}])["is_complete"]
+
+
+def test_a_product_without_the_number_that_is_summed_up_is_said_and_not_counted_as_nothing(app: App, tools: Tools):
+    catalogue(app, AIR)
+    engine.import_dicts(app, "products", engine.product_row(id="m0", category="air_machines"))
+    (found,) = tools("quote_check", line_items=lines(m0=1, d400=1))["violations"]
+    assert found["found"] == "m0 has no number cfm, so compressors.cfm is not known"
+    assert found["repair"] is None
+
+
+def test_a_rule_that_is_taken_out_of_force_is_not_asked_any_more(app: App, tools: Tools):
+    catalogue(app, AIR)
+    engine.import_dicts(app, "rules", {**AIR, "active": False})
+    assert tools("quote_check", line_items=lines(m100=1))["is_complete"]
+
+
+def test_one_of_quote_and_lines_is_given(tools: Tools):
+    assert tools.error("quote_check")["code"] == "VALIDATION_ERROR"
+    assert tools.error("quote_check", quote_id="q", line_items=lines(m=1))["code"] == "VALIDATION_ERROR"
+    assert tools.error("quote_check", quote_id="q-none")["code"] == "NOT_FOUND"
+    assert tools.error("quote_check", line_items=lines(nowhere=1))["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_rules_survive_an_export_and_its_import(app: App, form: str, tmp_path: Path):
+    catalogue(app, AIR, PLANS, TOP, OIL)
+    file = tmp_path / f"out.{form}"
+    out = io.StringIO()
+    engine.write(app, lambda tx: dict(exporter.write_catalog(tx, form, out)))
+    file.write_text(out.getvalue())
+    report = engine.import_file(app, file, "products")
+    assert (report.created.total(), report.updated.total(), report.unchanged["rules"]) == (0, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "message"),
+    [
+        ({"compare": None}, "row", "a rule has exactly one of then, forbid, compare, requires, excludes"),
+        ({"when": {"compresors": 1}}, "row", "'compresors' is not a set of this rule; did you mean compressors?"),
+        ({"sets": {"dryers": {}}}, "sets.dryers", "a set names products, categories or conditions"),
+        ({"sett": {}}, "sett", "is not a known field; did you mean sets?"),
+        ({"when": {"compressors": {"least": 1}}}, "row", "'least' is not one of min, max"),
+    ],
+)
+def test_a_rule_that_cannot_be_meant_is_refused_with_its_line(
+    app: App, wrong: dict[str, Any], field: str, message: str
+):
+    row = {name: value for name, value in {**AIR, **wrong}.items() if value is not None}
+    with pytest.raises(CpqError) as error:
+        engine.import_dicts(app, "rules", TOP, row)
+    (problem,) = error.value.details["problems"]  # type: ignore[misc]
+    assert (problem["line"], problem["field"], problem["message"]) == (2, field, message)
+
+
+def test_a_rule_that_names_no_product_is_refused(app: App):
+    rule = {**PLANS, "sets": {**SETS, "plans": {"products": ["nowhere"]}}}
+    with pytest.raises(CpqError) as error:
+        engine.import_dicts(app, "rules", rule)
+    (problem,) = error.value.details["problems"]  # type: ignore[misc]
+    assert problem["message"] == "PLAN-EACH names 'nowhere', which does not exist"
