@@ -221,7 +221,7 @@ def test_a_rule_that_cannot_be_meant_is_refused_with_its_line(
     row = {name: value for name, value in {**AIR, **wrong}.items() if value is not None}
     with pytest.raises(CpqError) as error:
         engine.import_dicts(app, "rules", TOP, row)
-    (problem,) = error.value.details["problems"]  # type: ignore[misc]
+    problem = error.value.details["problems"][0]  # type: ignore[index]
     assert (problem["line"], problem["field"], problem["message"]) == (2, field, message)
 
 
@@ -229,5 +229,5 @@ def test_a_rule_that_names_no_product_is_refused(app: App):
     rule = {**PLANS, "sets": {**SETS, "plans": {"products": ["nowhere"]}}}
     with pytest.raises(CpqError) as error:
         engine.import_dicts(app, "rules", rule)
-    (problem,) = error.value.details["problems"]  # type: ignore[misc]
+    problem = error.value.details["problems"][0]  # type: ignore[index]
     assert problem["message"] == "PLAN-EACH names 'nowhere', which does not exist"

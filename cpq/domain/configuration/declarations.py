@@ -125,7 +125,7 @@ class ComponentRow(Row):
 
 
 class GroupRow(Row):
-    """Components of a bundle of which a buyer chooses at least `min` and at most `max`, without `max` any number."""
+    """Components of a bundle: a buyer chooses at least `min` and at most `max` of them, without `max` any number."""
 
     name: PartName
     label: Name | None = None

@@ -13,7 +13,6 @@ from cpq.domain.configuration.options import EXACT, number, scalar, shown
 if TYPE_CHECKING:
     from cpq.domain.configuration.declarations import QuoteRuleRow, SetRow
 
-FINDINGS_MAX = 20
 LINES = "lines"
 PIECES = ""
 
@@ -144,7 +143,7 @@ def compile_quote_rule(row: QuoteRuleRow) -> QuoteRule:
 
 
 def addition(missing: Decimal, offered: Iterable[tuple[str, Decimal]]) -> tuple[str, int] | None:
-    """The product of which the fewest pieces give what is missing, then the one that exceeds it least, then by id.
+    """The product that gives what is missing with the fewest pieces; then the one that exceeds it least, then by id.
 
     `offered` has what one piece of each product gives.
     """

@@ -25,6 +25,19 @@ RequestedDiscountAmount = Annotated[
 ]
 
 
+class ComponentView(TypedDict):
+    product_id: str
+    name: str
+    quantity: int
+    included: Annotated[bool, Described("Whether the price of the bundle includes it; else it is charged on top.")]
+
+
+class ComponentsView(TypedDict):
+    """What was chosen for each piece of a bundle."""
+
+    components: NotRequired[Annotated[list[ComponentView], Described("What was chosen for each piece of a bundle.")]]
+
+
 class DiscountView(TypedDict):
     """The discount on the whole quote, as it was asked for."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -27,6 +27,7 @@ from cpq.domain.quotes.quote import Pricing, Quote, QuoteVersion, line_id
 from cpq.domain.quotes.quote import QuoteLine as StoredLine
 from cpq.services.quotes import repository
 from cpq.services.quotes.answer_fields import (
+    ComponentsView,
     DiscountPct,
     DiscountView,
     LineDiscountPct,
@@ -109,21 +110,13 @@ class QuoteHeader(InternalView):
     owner: Annotated[str | None, Described("The seller behind it, also when an agent made it.")]
 
 
-class QuoteLine(CreatedLine, InternalView):
+class QuoteLine(CreatedLine, InternalView, ComponentsView):
     discount_amount: Amount
     line_total: Amount
     attributes: dict[str, Any]
     notes: str | None
     option_set: str | None
-    components: NotRequired[Annotated[list[ComponentView], Described("What was chosen for each piece of a bundle.")]]
     ramp: NotRequired[list[RampSegment]]
-
-
-class ComponentView(TypedDict):
-    product_id: str
-    name: str
-    quantity: int
-    included: Annotated[bool, Described("Whether the price of the bundle includes it; else it is charged on top.")]
 
 
 class RampSegment(TypedDict):
@@ -477,7 +470,7 @@ def _line(tx: Tx, quote: Quote, line: StoredLine, price: PeriodPrice | None, pri
     if line.usage:
         view.update(usage_view(line.usage, quote.version.currency))  # type: ignore[typeddict-item] # A part of it.
     if line.components:
-        view["components"] = [cast("ComponentView", one) for one in line.components]
+        view["components"] = [*line.components]  # type: ignore[list-item] # As stored.
     if line.ramp:
         view["ramp"] = [_segment(segment) for segment in line.ramp]
     return view

@@ -276,11 +276,15 @@ def test_a_category_declares_its_specs_in_full(row: dict[str, Any], field: str, 
     [
         ({**PRODUCT, "options": {"a": {"type": "text"}}}, "", "options belong to a configurable product or a bundle"),
         ({**PRODUCT, "bundle": {}}, "", "bundle pricing belongs to a bundle"),
-        ({**PRODUCT, "product_type": "bundle"}, "", "a bundle has relationships of kind component"),
+        (
+            {**PRODUCT, "product_type": "bundle"},
+            "",
+            "a bundle has relationships of kind component, or groups of components",
+        ),
         (
             {**BUNDLE, "relationships": [{"kind": "requires", "product_id": "prod_2"}]},
             "",
-            "a bundle has relationships of kind component",
+            "a bundle has relationships of kind component, or groups of components",
         ),
         (
             {**PRODUCT, "relationships": [{"kind": "requires", "product_id": "prod_1"}]},
@@ -357,11 +361,11 @@ def test_an_option_that_cannot_be_chosen_is_refused(values: dict[str, Any], reas
 @pytest.mark.parametrize(
     ("construct", "field", "reason"),
     [
-        ({}, "rules.0", "a rule has exactly one of then, forbid, table, compare, choose"),
+        ({}, "rules.0", "a rule has exactly one of then, forbid, table, compare, choose, requires, excludes"),
         (
             {"then": {"hp": 1}, "forbid": {"hp": 2}},
             "rules.0",
-            "a rule has exactly one of then, forbid, table, compare, choose",
+            "a rule has exactly one of then, forbid, table, compare, choose, requires, excludes",
         ),
         ({"then": {"size": 1}}, "", "rule r1 names 'size', which is not an option of this product"),
         ({"when": {"size": 1}, "then": {"hp": 1}}, "", "rule r1 names 'size', which is not an option of this product"),
