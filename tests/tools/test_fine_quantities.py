@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -100,8 +101,11 @@ def test_g08_the_files_show_the_quantity_and_its_unit(app: App, tools: Tools):
     quote_id = new_quote(tools, {"product_id": hours(app), "quantity": "2.5"})
     tools("quote_price", quote_id=quote_id)
     assert json.loads(exported(app, quote_id, "json"))["option_sets"][0]["lines"][0]["quantity"] == 2.5
-    assert next(csv.DictReader(io.StringIO(exported(app, quote_id, "csv"))))["quantity"] == "2.5"
-    assert "2.5" in exported(app, quote_id, "html")
+    row = next(csv.DictReader(io.StringIO(exported(app, quote_id, "csv"))))
+    assert (row["quantity"], row["unit"]) == ("2.5", "hour")
+    html = exported(app, quote_id, "html")
+    assert "2.5" in html
+    assert re.search(r"Unit of sale: \W*hour", html)
     counted = [part for part in Xml.fromstring(exported(app, quote_id, "ubl")).iter() if part.tag.endswith("}Quantity")]
     assert [(part.text, part.get("unitCode")) for part in counted] == [("2.5", "HUR")]
 

@@ -356,3 +356,19 @@ def test_g07_a_file_of_quotes_and_a_replay_have_usage_lines(tools: Tools):
 def pricings_of(tx: Tx, quote_id: str) -> dict[str, Any]:
     found = repository.pricings(tx, repository.load(tx, quote_id))
     return {"sets": [(one.request_values, one.result_values) for one in found]}
+
+
+@ON_SQLITE
+def test_g05_and_g06_a_row_of_a_csv_has_the_dates_and_the_ramp_of_its_line(tools: Tools):
+    ramp = [{"months": 1, "discount_pct": 100}, {"months": 11}]
+    later = {**MONITOR, "start_date": "2027-07-01", "term_months": 6}
+    lines = ({**MONITOR, "quantity": 3, "ramp": ramp}, later)
+    quote_id = made(tools, *lines, start_date="2027-01-01")["quote_id"]
+    ramped, dated = csv.DictReader(io.StringIO(exported(tools, quote_id, "csv")))
+    assert (ramped["start_date"], dated["start_date"], dated["end_date"]) == ("", "2027-07-01", "2027-12-31")
+    steps = json.loads(ramped["ramp"])
+    assert [(step["months"], step["quantity"], step.get("discount_pct")) for step in steps] == [
+        (1, 3, 100),
+        (11, 3, None),
+    ]
+    assert dated["ramp"] == ""

@@ -26,7 +26,7 @@ COLUMNS = (
     "unit_price_per_period", "periods", "quantity", "currency", "unit_price", "subtotal", "discount_pct",
     "discount_amount", "line_total", "tax_category", "tax_code", "tax_rate_pct", "notes", "stamp",
     "valid_until", "taxes", "usage_unit", "rate_card", "committed_quantity", "committed_amount", "committed_per",
-    "expected_quantity", "estimate_per_period",
+    "expected_quantity", "estimate_per_period", "unit", "start_date", "end_date", "ramp",
 )  # fmt: skip
 
 CHANGE_COLUMNS = ("agreement_id", "kind", "effective_date", "action", "quantity_before", "quantity_after", "credit",
@@ -78,6 +78,8 @@ def _csv(content: Mapping[str, Any]) -> str:
                 "stamp": content["quote"]["stamp"],
                 "valid_until": content["quote"]["valid_until"],
                 "taxes": "; ".join(f"{tax['name']} {tax['tax_rate_pct']}" for tax in priced.get("taxes", ())),
+                **{name: line.get("own_term", {}).get(name) for name in ("start_date", "end_date")},
+                "ramp": json.dumps(to_wire(line["ramp"])) if "ramp" in line else None,
                 **_usage(line.get("usage")),
             }
             writer.writerow([_cell(values.get(name)) for name in columns])

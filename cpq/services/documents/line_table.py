@@ -235,6 +235,8 @@ class LineTable:
     def _details(self, priced: Content, asked: Content, product: Content) -> Iterable[str]:
         t = self._printed.tongue
         chosen = {**asked["attributes"], **priced["configuration"]}
+        if (unit := product.get("unit")) and "usage" not in asked:  # A rate card names what it counts.
+            yield t.isolated(f"{t.word('specs', 'unit_of_sale')}{t.label('colon')} {t.text(unit)}")
         shown = {name: value for name, value in chosen.items() if name not in product.get("choices_of_components", ())}
         if shown:
             yield " · ".join(self._choice(product, name, value) for name, value in shown.items())
