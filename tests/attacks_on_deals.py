@@ -121,6 +121,20 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
     ),
     "A change of an agreement is no side door": (
         attack(
+            "every order of amendments, renewals and cancellations, one after the other and two at once",
+            "none holds without the approvals it needs, and each rests on the one before it",
+            "test_no_path_changes_an_agreement_without_the_approvals_that_the_policies_ask_for",
+            "test_no_path_at_all_changes_an_agreement_without_the_approvals_that_the_policies_ask_for",
+        ),
+        attack(
+            "two changes of one agreement accepted at once",
+            "one holds; the other is CONFLICT with what happened, and a call that makes it again",
+            "test_a15_of_amendments_accepted_at_once_one_holds_and_the_others_are_made_again_from_it",
+            "test_a15_of_amendments_accepted_by_processes_at_once_one_holds",
+            "test_a15_of_an_amendment_and_what_ends_or_renews_its_base_one_holds",
+            "test_a13_two_renewals_that_share_an_agreement_do_not_both_hold",
+        ),
+        attack(
             "a price or discount hidden in a swap, another quantity or another term",
             "refused: each change takes its own fields",
             "test_a12_a_price_hidden_in_another_change_is_refused",

@@ -92,7 +92,8 @@ class Acceptance:
             if other == change.agreement_id:
                 yield OrderLine(line.id, number, other, start, phases, replaced, agreed.kept)
             else:
-                yield OrderLine(line.id, number, other, start, (), replaced, agreed.kept)
+                if replaced:
+                    yield OrderLine(line.id, number, other, start, (), replaced, agreed.kept)
                 yield OrderLine(line_id(order_id, number), number, change.agreement_id, start, phases)
 
     def _changed_phases(self, priced: PricedLine, asked: DraftLine, agreed: AgreedLine) -> tuple[Phase, ...]:

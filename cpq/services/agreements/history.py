@@ -68,8 +68,12 @@ def build_some(tx: Tx, *, after: list[str] | None, limit: int = BATCH) -> Answer
         wanted.append(sa.tuple_(quote.c.number, quote.c.id) > sa.tuple_(*map(sa.literal, after)))
     query = sa.select(quote.c.number, quote.c.id).where(*wanted).order_by(quote.c.number, quote.c.id).limit(limit)
     rows = tx.connection.execute(query.with_for_update(of=quote)).all()
+    # Another build may have made some of them while this one waited for their rows.
+    ids = [row.id for row in rows]
+    mine = sa.select(quote.c.id).where(tx.own_among(quote.c.id, ids), order_repository.is_waiting(tx))
+    waiting = set(tx.connection.scalars(mine))
     unknown, refused = [], []
-    for _, quote_id in rows:
+    for quote_id in filter(waiting.__contains__, ids):
         try:
             if not _build(tx, quote_id):
                 unknown.append(quote_id)
@@ -77,7 +81,7 @@ def build_some(tx: Tx, *, after: list[str] | None, limit: int = BATCH) -> Answer
             refused.append({"quote_id": quote_id, "message": error.message})
     last = rows[-1] if len(rows) == limit else None
     return {
-        "built": len(rows) - len(refused),
+        "built": len(waiting) - len(refused),
         "unknown": unknown,
         "refused": refused,
         "waiting": order_repository.waiting(tx),

@@ -452,7 +452,7 @@ def customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -
     quote = repository.load(tx, quote_id, for_update=True, with_lines=False)
     sent = repository.sent_version(tx, quote.id)
     if sent is None:
-        transitions.require(quote, move)
+        _require_open(tx, quote, move)
         raise _stale(quote, expected_version)
     recorded_state.require(tx, quote.id, sent.number, also=recorded_state.RELIED_ON)
     quote = replace(quote, version=sent, lines=repository.lines(tx, quote.id, sent.number))
@@ -467,6 +467,16 @@ def customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -
             next_call=next_call("quote_get", quote_id=quote.id),
         )
     return quote
+
+
+def _require_open(tx: Tx, quote: Quote, move: Move) -> None:
+    """CONFLICT when the customer has answered; who accepted and was not told gets the order."""
+    try:
+        transitions.require(quote, move)
+    except CpqError as error:
+        if move is Move.ACCEPT and (order_id := orders.of_quote(tx, quote.id)):
+            error.details |= {"order_id": order_id, "next_call": next_call("order_get", order_id=order_id)}
+        raise
 
 
 def _too_late(quote: Quote, move: Move) -> CpqError:
