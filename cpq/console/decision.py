@@ -16,7 +16,7 @@ from cpq.console.template_files import link
 from cpq.console.visit import Visit, quote_address
 from cpq.domain.approvals.approval_request import CHANGE_REQUESTED, HeldDecision, HoldState, RequestStatus
 from cpq.domain.quotes.lifecycle import QuoteStatus
-from cpq.services import approvals, quotes
+from cpq.services import agreements, approvals, quotes
 
 DECISIONS: dict[str, approvals.Decision] = {"approve": "approve", "reject": "reject", "change": "reject"}
 
@@ -65,7 +65,8 @@ def show(visit: Visit) -> Response:
         return RedirectResponse(link(quote_address(held.quote_id), done="undone"), 303)
 
     def work(tx: Tx) -> Answer:
-        return {"review": quotes.review_version(tx, held.quote_id)}
+        review = quotes.review_version(tx, held.quote_id)
+        return {"review": review, "change": agreements.change_of(tx, held.quote_id, review["quote"]["version"])}
 
     answer = visit.read("decision", work, subject=held.quote_id, held_id=held.id)
     seconds = max(1, round((held.due_at - visit.app.effects.now()).total_seconds()))
@@ -116,7 +117,9 @@ def _confirmation(visit: Visit, asked: Any, problems: dict[str, str]) -> Respons
         mine = next((one for one in openings if one["approval_id"] == approval_id), None)
         if mine is None:
             raise bad_field("/approval_id", f"The request {approval_id} is not about quote {quote_id}.")
-        return {"review": quotes.review_version(tx, quote_id), "mine": mine}
+        review = quotes.review_version(tx, quote_id)
+        change = agreements.change_of(tx, quote_id, review["quote"]["version"])
+        return {"review": review, "mine": mine, "change": change}
 
     try:
         answer = visit.read("confirmation", work, subject=quote_id, quote_id=quote_id, needs=Permission.DECIDE)

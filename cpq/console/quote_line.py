@@ -20,7 +20,7 @@ from cpq.console.visit import Visit, quote_address
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
 from cpq.domain.quotes.special_terms import CUSTOM
-from cpq.services import catalog, quotes
+from cpq.services import agreements, catalog, quotes
 from cpq.services.catalog.views import ProductDetail
 from cpq.services.quotes import DraftLine
 
@@ -128,6 +128,9 @@ def _shown_usage(line: Any) -> dict[str, str]:
     return {**shown, "committed_per": per, "expected_quantity": expected}
 
 
+DATES = ("term_months", "start_date", "end_date")
+
+
 def terms(visit: Visit) -> Response:
     quote = _quote(visit)["quote"]
     shown = {name: "" if quote[name] is None else str(quote[name]) for name in TERMS}
@@ -141,7 +144,9 @@ def terms(visit: Visit) -> Response:
 def change_terms(visit: Visit) -> Response:
     quote_id, form = visit.named("quote_id"), DraftForm(visit.form)
     given = form.terms()
-    if given["term_months"] and given["end_date"]:
+    if not form.fields.keys() & set(DATES):  # The form of a change, whose days are those of its agreement.
+        given = {name: value for name, value in given.items() if name not in DATES}
+    elif given["term_months"] and given["end_date"]:
         form.problems["end_date"] = "Give the months or the last day, not both."
     changes = Changes(
         terms={name: value for name, value in given.items() if value is not None},
@@ -281,4 +286,5 @@ def _terms_form(visit: Visit, form: DraftForm, status: int = 200) -> Response:
 
 
 def _header(tx: Tx, quote_id: str) -> Answer:
-    return {"quote": quotes.get(tx, quote_id, include_pricing=False)["quote"]}
+    quote = quotes.get(tx, quote_id, include_pricing=False)["quote"]
+    return {"quote": quote, "change": agreements.change_of(tx, quote_id, quote["version"])}

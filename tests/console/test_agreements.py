@@ -71,3 +71,43 @@ def test_a17_the_figures_show_what_ends_in_each_month(console: Console):
     page = console.signed_in("dana", "sales_manager").get("/console/figures").text
     assert "Agreements that end, by month" in page
     assert "1 · 1,500 USD" in page
+
+
+def test_a15_who_decides_sees_the_difference_and_the_amount_due_on_every_page(console: Console, sold: str):
+    rita = person(console.app, "rex", "sales_rep")
+    line_id = rita("agreement_get", agreement_id=sold)["lines"][0]["line_id"]
+    day = rita("agreement_get", agreement_id=sold)["as_of"]
+    change = {"action": "set_quantity", "line_id": line_id, "quantity": 100}
+    made = rita("agreement_amend", agreement_id=sold, effective_date=day, changes=[change])
+    rita("quote_price", quote_id=made["quote_id"])
+    asked = rita("approval_request", quote_id=made["quote_id"], justification="They need less.")
+    dana = console.signed_in("dana", "sales_manager")
+    address = f"/console/quotes/{made['quote_id']}"
+    query = {"approval_id": asked["approval_id"], "fingerprint": asked["fingerprint"], "decision": "approve"}
+    confirmation = dana.get(f"{address}/decide", params=query)
+    assert confirmation.status_code == 200, confirmation.text
+    form = {**query, "form_token": form_token(confirmation.text), "version": "1"}
+    held = dana.post(f"{address}/decide", data=form)
+    decision = dana.get(held.headers["location"])
+    for page in (dana.get(address).text, confirmation.text, decision.text):
+        assert "Given back" in page
+        assert re.search(r'data-label="Before">150</td><td class="n" data-label="After">100<', page)
+        assert f"{-made['total']:,.2f}" in page
+        assert page.index('data-label="Before"') < page.index("<dt>Account" if "<dt>Account" in page else "</main>")
+
+
+def test_a15_a_change_offers_no_step_that_is_refused(console: Console, sold: str):
+    rita = console.signed_in("rita", "sales_rep")
+    page = rita.get(f"/console/agreements/{sold}").text
+    form = {"form_token": form_token(page), "term_months": "24", "price": "same"}
+    address = rita.post(f"/console/agreements/{sold}/renew", data=form).headers["location"].partition("?")[0]
+    shown = rita.get(address).text
+    assert "Copy it" not in shown
+    assert f"{address}/lines" not in shown
+    terms = rita.get(f"{address}/terms").text
+    assert 'name="notes"' in terms
+    assert 'name="term_months"' not in terms
+    hidden = dict(re.findall(r'name="(form_token|form_key|version|edit)" value="([^"]*)"', terms))
+    changed = rita.post(f"{address}/terms", data={**hidden, "payment_terms": "net_30", "notes": "As we spoke."})
+    assert changed.status_code == 303, changed.text
+    assert "As we spoke." in rita.get(address).text

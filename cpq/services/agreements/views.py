@@ -117,6 +117,9 @@ class QuoteChange(TypedDict):
     agreement_id: str
     effective_date: date
     lines: list[ChangedLine]
+    net: Amount
+    tax_total: Amount
+    total: Annotated[Amount, Described("The amount due; negative where the customer gets money back.")]
 
 
 class ChangeView(TypedDict):
@@ -315,6 +318,9 @@ def change_of(tx: Tx, quote_id: str, version: int) -> QuoteChange | None:
         "agreement_id": change.agreement_id,
         "effective_date": change.effective,
         "lines": changed_lines(quote, quote.lines),
+        "net": amount(quote.version.subtotal - quote.version.discount_total),
+        "tax_total": amount(quote.version.tax_total),
+        "total": amount(quote.version.total),
     }
 
 

@@ -470,7 +470,7 @@ def customer_decides(tx: Tx, quote_id: str, expected_version: int, move: Move) -
 
 
 def _require_open(tx: Tx, quote: Quote, move: Move) -> None:
-    """CONFLICT when the customer has answered; who accepted and was not told gets the order."""
+    """CONFLICT when the customer has answered; a repeated acceptance names the order."""
     try:
         transitions.require(quote, move)
     except CpqError as error:
