@@ -10,6 +10,7 @@ AGREEMENT_COMMANDS = {
     "list": ("cpq.cli.agreements_list:list_", "List what customers own."),
     "show": ("cpq.cli.agreements_show:show", "Show an agreement as of a day: lines, prices, orders."),
     "due": ("cpq.cli.agreements_due:due", "List renewals and notices of the next days."),
+    "revenue": ("cpq.cli.agreements_revenue:revenue", "Show recurring revenue by month, and net retention."),
     "verify": ("cpq.cli.agreements_verify:verify", "Prove stored agreements by folding their orders again."),
     "build": ("cpq.cli.agreements_build:build", "Make the orders of quotes that were accepted before orders existed."),
 }

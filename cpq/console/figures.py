@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -10,14 +11,20 @@ from starlette.responses import Response
 from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.console import charts
+from cpq.console.csv_export import csv_response
 from cpq.console.formats import money, number, percent, span_of_minutes, words
 from cpq.console.visit import Visit
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import agreements, approvals
 from cpq.services.reports.figures import PERIODS, figures
 
+AGREEMENTS_MAX = 500
+"""Agreements that the page folds; of more the command line says the revenue."""
+
 
 def show(visit: Visit) -> Response:
+    if visit.is_export:
+        return _export(visit)
     text = visit.query("days")
     days = int(text) if text in map(str, PERIODS) else 90
 
@@ -26,6 +33,7 @@ def show(visit: Visit) -> Response:
             **figures(tx, days=days),
             "waiting": approvals.pending(tx, role=None, limit=1)["total"],
             "renewals": agreements.by_month(tx),
+            "revenue": agreements.revenue(tx, agreements_max=AGREEMENTS_MAX),
         }
 
     answer = visit.read("figures", work, days=days)
@@ -49,9 +57,27 @@ def show(visit: Visit) -> Response:
         turnaround_bars=[charts.bars(turnaround, frame) for frame in charts.FRAMES],
         discount_bars=[charts.bars(discounts, frame) for frame in charts.FRAMES],
         outcome_columns=[charts.columns(outcomes, frame) for frame in charts.FRAMES],
+        revenue_bars=_revenue(answer["revenue"]["days"]),
         renewal_bars=[charts.bars(renewals, frame) for frame in charts.FRAMES],
         tiles=_tiles(answer),
     )
+
+
+def _export(visit: Visit) -> Response:
+    """Recurring revenue by day and currency, as a file."""
+    answer = visit.read("figures", lambda tx: {"revenue": agreements.revenue(tx)})["revenue"]
+    rows = [(one["day"], currency, arr) for one in answer["days"] for currency, arr in one["arr"].items()]
+    return csv_response("recurring-revenue", ("day", "currency", "arr"), rows, total=len(rows))
+
+
+def _revenue(days: Sequence[Any]) -> list[tuple[str, list[charts.Bars]]]:
+    """A chart for each currency, because currencies are never added."""
+    found = []
+    for currency in sorted({name for one in days for name in one["arr"]}):
+        values = [(f"{one['day']:%d %b %Y}", Decimal(one["arr"].get(currency, 0))) for one in days]
+        rows = [(label, value, _whole(value, currency)) for label, value in values]
+        found.append((currency, [charts.bars(rows, frame) for frame in charts.FRAMES]))
+    return found
 
 
 def _worth(one: Any) -> str:

@@ -105,3 +105,12 @@ def test_a01_build_says_where_nobody_recorded_the_acceptance(home: Path, sold: s
     assert built["unknown"] == [quote_id]
     ((by, evidence),) = query(home, "SELECT accepted_by, evidence FROM sales_order WHERE quote_id = ?", quote_id)
     assert (by, "not on record" in evidence) == ("unknown", True)
+
+
+@pytest.mark.usefixtures("sold")
+def test_revenue_is_that_of_today_by_currency(run: Run):
+    found = answer(run, "revenue")
+    assert found["days"][-1]["arr"]["USD"] >= 1500
+    assert (found["is_whole"], len(found["days"]) in (12, 13)) == (True, True)
+    shown = run("agreements", "revenue")
+    assert (shown.code, "USD" in shown.out) == (0, True)

@@ -111,3 +111,18 @@ def test_a15_a_change_offers_no_step_that_is_refused(console: Console, sold: str
     changed = rita.post(f"{address}/terms", data={**hidden, "payment_terms": "net_30", "notes": "As we spoke."})
     assert changed.status_code == 303, changed.text
     assert "As we spoke." in rita.get(address).text
+
+
+@pytest.mark.usefixtures("sold")
+def test_the_figures_show_recurring_revenue_and_what_stays(console: Console):
+    dana = console.signed_in("dana", "sales_manager")
+    page = dana.get("/console/figures").text
+    assert "1,500 USD" in page
+    assert "Net retention is" not in page, "nobody brought anything a year ago"
+    console.app.effects.advance(days=365)  # type: ignore[attr-defined] # A clock that tests move.
+    dana = console.signed_in("dina", "sales_manager")  # The first session is over.
+    page = dana.get("/console/figures").text
+    assert re.search(r"Net retention, USD: <strong>[0-9.]+ %", page)
+    file = dana.get("/console/figures?format=csv").text
+    assert file.splitlines()[0].endswith("day,currency,arr")
+    assert ",USD,1500" in file
