@@ -28,6 +28,7 @@ COMMANDS = {
     "demo": ("cpq.cli.demo:demo", "Watch a real MCP client use the server."),
     "serve": ("cpq.cli.serve:serve", "Serve MCP over stdio or HTTP."),
     "import": ("cpq.cli.import_:import_", "Load products, prices, accounts or quotes from files."),
+    "catalog": ("cpq.cli.catalog:catalog_", "Find dead values, contradictions and redundant rules of products."),
     "export": ("cpq.cli.export:export", "Write the catalogue to a file, or a quote as PDF, HTML, JSON, UBL or CSV."),
     "search": ("cpq.cli.search:search_", "Search equipment and past quotes by words and meaning."),
     "quote": ("cpq.cli.quote:quote", "Do a deal: create, price, request, send, accept; prove prices, verify PDFs."),

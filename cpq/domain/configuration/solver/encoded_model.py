@@ -37,7 +37,13 @@ class Blame:
 class Encoding:
     """The clauses of a model. Nothing changes them, so one encoding serves any number of threads."""
 
-    def __init__(self, model: Model, points: Mapping[str, Iterable[Scalar]] | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        points: Mapping[str, Iterable[Scalar]] | None = None,
+        *,
+        has_violations: bool = False,
+    ) -> None:
         """ModelTooLargeError beyond the limits. `points` are values of wide ranges that stand for themselves."""
         self.model = model
         self.formula = Formula(CLAUSES_MAX)
@@ -61,6 +67,9 @@ class Encoding:
         self.advice = self._encode_advice()
         """A literal for each recommendation that, where it holds, has it followed."""
 
+        self.violations = {rule.id: self._violation(rule) for rule in model.rules} if has_violations else {}
+        """For each rule a literal that, where it holds, has the rule broken."""
+
         self.formula.add(self.formula.new())  # The solver then knows every variable, also those without a clause.
         settled = settled_literals(self.formula.clauses, list(self.blames))
         self.settled = settled or frozenset()
@@ -81,6 +90,68 @@ class Encoding:
             if (model[bit - 1] > 0) if bit > 0 else (model[-bit - 1] < 0):
                 return place
         raise AssertionError(f"{name} has no state")
+
+    def conditions_of(self, rule: Rule) -> list[int]:
+        """The literals that hold together where the rule applies."""
+        return [self._met(condition) for condition in rule.when]
+
+    def _violation(self, rule: Rule) -> int:
+        formula, own = self.formula, self.formula.new()
+        for literal in self.conditions_of(rule):
+            formula.add(-own, literal)
+        construct = rule.construct
+        if isinstance(construct, Then):
+            names = [(condition.option.name, self._met(condition)) for condition in construct.conditions]
+            formula.add(-own, *(self._every(-self._inactive(name), -met) for name, met in names))
+        elif isinstance(construct, Forbid):
+            for condition in construct.conditions:
+                formula.add(-own, self._met(condition))
+        elif isinstance(construct, Choose):
+            taken = self._taken(construct)
+            most, least = construct.maximum + 1, len(taken) - construct.minimum + 1
+            few = formula.at_least([-literal for literal in taken], least) if construct.minimum else FALSE
+            formula.add(-own, *(-self._inactive(name) for name in construct.options))
+            formula.add(-own, formula.at_least(taken, most), few)
+        elif isinstance(construct, Table):
+            columns = [self.states[name] for name in construct.columns]
+            for states in columns:
+                formula.add(-own, -self._inactive(states.name))
+            for row in construct.rows:
+                cells = zip(columns, row, strict=True)
+                formula.add(-own, *(-self.literal(s.name, s.place(value)) for s, (_, value) in cells))
+        else:
+            assert isinstance(construct, Compare), "a construct without clauses"
+            self._break_compare(construct, own)
+        return own
+
+    def _break_compare(self, compare: Compare, own: int) -> None:
+        formula = self.formula
+        factors, constant = _whole_terms(compare)
+        ways = []
+        for name in factors:
+            formula.add(-own, -self._inactive(name))
+            if (unset := self.states[name].unset) is not None:
+                ways.append(self.literal(name, unset))
+        terms = [(self.states[name], _contributions(self.states[name], factor)) for name, factor in factors.items()]
+        if all(numbers for _, numbers in terms):
+            negated = [(states, {place: -number for place, number in numbers.items()}) for states, numbers in terms]
+            sums = []
+            if compare.operator in (">=", "=="):
+                sums.append(formula.sum_at_least(negated, constant + 1))
+            if compare.operator in ("<=", "=="):
+                sums.append(formula.sum_at_least(terms, 1 - constant))
+            ways += [self._every(literal, *(-way for way in ways)) for literal in sums]
+        formula.add(-own, *ways)
+
+    def _every(self, *literals: int) -> int:
+        """A literal that, where it holds, has all of these hold."""
+        own = self.formula.new()
+        for literal in literals:
+            self.formula.add(-own, literal)
+        return own
+
+    def _taken(self, choose: Choose) -> list[int]:
+        return [self.formula.of(self.states[name], self.states[name].taken()) for name in choose.options]
 
     def _blamed(self) -> Iterator[Blame]:
         yield from map(_blame, self.model.rules)
@@ -210,7 +281,7 @@ class Encoding:
     def _encode_choose(self, choose: Choose, unless: list[int]) -> None:
         """The most holds anyway; the least only while an option of the group is active."""
         formula = self.formula
-        taken = [formula.of(self.states[name], self.states[name].taken()) for name in choose.options]
+        taken = self._taken(choose)
         if choose.maximum < len(taken):
             formula.add(*unless, formula.at_least([-literal for literal in taken], len(taken) - choose.maximum))
         if choose.minimum:

@@ -46,6 +46,9 @@ class Kernel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._solver.delete()
 
     def is_satisfiable(self, assumptions: Sequence[int] = ()) -> bool:
