@@ -18,6 +18,8 @@ DIRECT_MAX = 6
 
 
 TERMS_MAX = 200
+SUM_CLAUSES_MAX = 50_000
+"""Of one comparison: one that needs more has sums that nobody oversees."""
 
 
 class ModelTooLargeError(ValueError):
@@ -208,6 +210,7 @@ class _Sum:
             self._least.insert(0, self._least[0] + numbers[0][1])
             self._most.insert(0, self._most[0] + numbers[-1][1])
         self._known: list[list[_Node]] = [[] for _ in terms]
+        self._left = SUM_CLAUSES_MAX
 
     def node(self, level: int, bound: int) -> _Node:
         if bound <= self._least[level]:
@@ -232,6 +235,9 @@ class _Sum:
             child = self.node(level + 1, bound - number)
             low, high = max(low, child.low + number), min(high, child.high + number)
             # With at most this number from here, the rest gives what is missing.
+            self._left -= 1
+            if not self._left:
+                raise ModelTooLargeError(f"A comparison needs more than {SUM_CLAUSES_MAX:,} clauses.")
             if child.literal != TRUE:
                 self._formula.add(-own, -self._formula.of(states, _widened(states, mask)), child.literal)
         return _Node(own, low, high)
