@@ -36,6 +36,7 @@ from cpq.base.rate_limit import RateLimiter
 from cpq.base.running_servers import RunningServer
 from cpq.base.settings import LOOPBACK, Settings
 from cpq.base.text import to_wire
+from cpq.services.catalog import index_repair
 from mcp_facade.envelope import failure
 from mcp_facade.http_protocol import PatientProtocol
 from mcp_facade.json_repair import HEAL_BYTES_MAX, MESSAGE_BYTES_MAX, heal
@@ -84,7 +85,9 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
         """The state of a moment ago, or a new one: a flood of requests must not write a row each."""
         nonlocal last
         if app.effects.monotonic() - last[0] >= READY_SECONDS:
-            last = (app.effects.monotonic(), readiness(app, loops))
+            parts = readiness(app, loops)
+            is_usable = parts["database"] == parts["migrations"] == "ok"
+            last = (app.effects.monotonic(), {**parts, "index": index_repair.state(app) if is_usable else "unknown"})
         return last[1]
 
     async def healthz(_: Request) -> Response:
@@ -94,7 +97,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
         parts = await anyio.to_thread.run_sync(parts_now, limiter=checks)
         broken = {name for name, part in parts.items() if part != "ok"}
         # Only reported: the last valid policies are in use, and what needs no damaged page or space is still answered.
-        is_ready = broken <= {"disk", "policies", "pages", "background"}
+        is_ready = broken <= {"disk", "policies", "pages", "background", "index"}
         status = "unready" if not is_ready else "degraded" if broken else "ok"
         return JSONResponse({"status": status, "parts": parts}, 200 if is_ready else 503)
 

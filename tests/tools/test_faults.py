@@ -142,9 +142,11 @@ def test_an_emptied_word_index_is_told_and_mended(app: App):
     assert error["code"] == "UNAVAILABLE"
     assert "`cpq repair`" in error["details"]["hint"]
     assert not index_repair.is_whole(app)
+    assert index_repair.state(app) == "lost products or cannot be read: it is written again within a minute"
     index_repair.loop(app)._work()
     assert tools("catalog_search", query="suite") == before
     assert index_repair.is_whole(app)
+    assert index_repair.state(app) == "ok"
 
 
 def test_a_damaged_word_index_is_mended(sqlite_app: App):
@@ -156,7 +158,9 @@ def test_a_damaged_word_index_is_mended(sqlite_app: App):
     app = open_app(settings)
     assert Tools(app).error("catalog_search", query="suite")["code"] == "UNAVAILABLE"
     assert not index_repair.is_whole(app)
+    assert index_repair.state(app) != "ok"
     index_repair.rebuild(app)
+    assert index_repair.state(app) == "ok"
     assert Tools(app)("catalog_search", query="suite") == before
     app.close()
 

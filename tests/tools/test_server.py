@@ -428,7 +428,7 @@ async def test_health_readiness_and_metrics_are_served(store: Settings):
             ready = await client.get(f"{url}/readyz")
             assert (ready.status_code, ready.json()["parts"]) == (
                 200,
-                dict.fromkeys(("database", "migrations", "disk", "policies", "pages", "background"), "ok"),
+                dict.fromkeys(("database", "migrations", "disk", "policies", "pages", "background", "index"), "ok"),
             )
             metrics = (await client.get(f"{url}/metrics")).text
     assert 'cpq_tool_calls_total{code="OK",tool="catalog_search"}' in metrics
