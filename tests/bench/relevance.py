@@ -27,6 +27,9 @@ PRODUCTS = GOLDEN.with_name("product_questions.yaml")
 BLIND, BLIND_PAGES = GOLDEN.with_name("blind_products.yaml"), GOLDEN.with_name("blind_docs.yaml")
 """By somebody who had not seen the search."""
 
+SECOND = GOLDEN.with_name("second_blind_products.yaml")
+"""Nothing was fitted to these."""
+
 ROOT = Path(__file__).parents[2]
 FIRST, FIRST_PAGES = 5, 3
 
@@ -37,7 +40,9 @@ def measure(home: Path) -> dict[str, float]:
     """For each engine the share of questions answered among the first five, and the mean reciprocal rank."""
     lines = [each for each in _read(GOLDEN)["queries"] if each["in"] == "lines"]
     products, blind = _read(PRODUCTS), _read(BLIND)
-    asked_for = [*products["questions"], *({**each, "expect": each["accept"]} for each in blind if each["accept"])]
+    blindly = [(each, "asked blindly") for each in blind if each["accept"]]
+    blindly += [(each, "nothing fitted to it") for each in _read(SECOND)]
+    asked_for = [*products["questions"], *({**each, "expect": each["accept"], "how": how} for each, how in blindly)]
     not_sold = [*products["not_sold"], *products["not_sold_unseen"], *(e["query"] for e in blind if not e["accept"])]
     engine.fill_with_sample(read_settings({}, home=home))
     app = engine.opened(home)
@@ -56,10 +61,9 @@ def measure(home: Path) -> dict[str, float]:
 
 
 def _by_writer(what: str, asked: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The questions that we wrote, and those of somebody who had not seen the search."""
-    yield what, [each for each in asked if "accept" not in each]
-    if blind := [each for each in asked if "accept" in each]:
-        yield f"{what}, asked blindly", blind
+    """The questions that we wrote, those of somebody who had not seen the search, and those nothing was fitted to."""
+    for how in dict.fromkeys(each.get("how") for each in asked):
+        yield f"{what}, {how}" if how else what, [each for each in asked if each.get("how") == how]
 
 
 def _figures(name: str, first: int, ranks: Sequence[int]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""PURE. Which words are English, and how much they say.
+"""PURE. Which words are English or look like words of another language, and how much they say.
 
 BERT's word list has whole words from its place 1,996 on, by how often they occur in books and encyclopaedias.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from cpq.base.word_list import places
 from cpq.domain.catalog.words import STOP_WORDS
-from cpq.retrieval.search.lexicon import stem
+from cpq.retrieval.search.lexicon import UNITS, stem, unmarked
 
 FIRST = 1_996
 COMMON, RARE = 50, 4_000
@@ -20,6 +21,10 @@ COMMON, RARE = 50, 4_000
 
 LEAST = 0.1
 WORDS_MAX = 64
+_CHARACTERS_MAX = 4_000
+
+_PAIRS_MIN = 3
+"""Words that have two letters side by side, before these are taken for usual."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -37,8 +42,40 @@ def is_english(word: str) -> bool:
 
 def is_meaningful(text: str) -> bool:
     """Whether a text has an English word that says something, beside little words such as `the` and `and`."""
-    words = (word for word, _ in zip(_WORD.findall(text.casefold()), range(WORDS_MAX), strict=False))
-    return any(is_english(word) for word in words if len(word) > 2 and word not in STOP_WORDS)
+    return any(is_english(word) for word in _words(text) if len(word) > 2)
+
+
+def may_be_meaningful(text: str) -> bool:
+    """Whether a text has an English word or a number, or all its words may be words: of another language, a unit.
+
+    `zzyzx` is none, because no common word has these letters side by side.
+    """
+    words = _words(text)
+    if is_meaningful(text) or any(map(str.isdigit, text[:_CHARACTERS_MAX])):
+        return True
+    return bool(words) and all(map(_looks_like_a_word, words))
+
+
+def _words(text: str) -> list[str]:
+    words = islice(_WORD.finditer(text.casefold()), WORDS_MAX)
+    return [word for found in words if (word := found.group()) not in STOP_WORDS and (len(word) > 1 or word > "z")]
+
+
+def _looks_like_a_word(word: str) -> bool:
+    plain = unmarked(word)
+    return not plain.isascii() or stem(plain) in UNITS or _pairs_of(plain) <= _common_pairs()
+
+
+def _pairs_of(word: str) -> set[str]:
+    """Each two letters side by side, and the first and the last letter with the blank before or after."""
+    return set(map("".join, pairwise(f" {word} ")))
+
+
+@cache
+def _common_pairs() -> set[str]:
+    words = (word for word in islice(places(), FIRST, None) if word.isascii() and word.isalpha())
+    counts = Counter(pair for word in words for pair in _pairs_of(word))
+    return {pair for pair, count in counts.items() if count >= _PAIRS_MIN}
 
 
 @cache

@@ -255,7 +255,7 @@ def _phrase(words: Sequence[str], core: Sequence[str], name: str) -> Phrase:
 
 def _runs(text: str) -> list[str]:
     """The words of a text in order, without case and accents; an identifier is one word, but for its dots."""
-    plain = text if text.isascii() else _unmarked(text)
+    plain = text if text.isascii() else unmarked(text)
     runs = _RUN.findall(plain.casefold())
     return [run for found in runs if (run := found.strip("_"))] if "_" in plain else runs
 
@@ -316,11 +316,11 @@ def _fillings(written: list[str], place: int) -> Iterator[tuple[str, float]]:
 def _fold(text: str) -> str:
     """Without case and accents, with a hyphen where letters meet digits, and in names of several words: `100HP` is
     100-hp, and `airReceiver` is air-receiver."""
-    text = text if text.isascii() else _unmarked(text)
+    text = text if text.isascii() else unmarked(text)
     return _BOUNDARY.sub("-", _CAMEL.sub(r"-\g<0>", text).casefold())
 
 
-def _unmarked(text: str) -> str:
+def unmarked(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
