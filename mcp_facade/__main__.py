@@ -23,15 +23,12 @@ from cpq.base import background, logs
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.base.late_modules import LateModule
-from cpq.base.memory import spare_the_collector
+from cpq.base.memory import spare_the_collector, use_one_heap
 from cpq.base.settings import TOKEN_VARIABLE, Settings, read_settings, strange_variables
 from cpq.retrieval import context, docs, past_quotes
 from cpq.retrieval.search import table_source
 from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import agreements, approvals, documents, quotes
-from cpq.services.catalog import index_repair
-from cpq.services.documents import DocumentRequest
-from cpq.services.events import delivery
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
 
@@ -39,9 +36,13 @@ if TYPE_CHECKING:
     import uvicorn
 
     from cpq.console import routes
+    from cpq.services.catalog import index_repair
+    from cpq.services.events import delivery
     from mcp_facade import http
 else:  # Over stdio they would only take memory.
+    delivery = LateModule("cpq.services.events.delivery")
     http = LateModule("mcp_facade.http")
+    index_repair = LateModule("cpq.services.catalog.index_repair")
     routes = LateModule("cpq.console.routes")
     uvicorn = LateModule("uvicorn")
 
@@ -78,7 +79,8 @@ def _serve_or_log(settings: Settings, as_name: str | None) -> None:
 
 def serve(settings: Settings, as_name: str | None = None) -> None:
     """Serve until the client disconnects (stdio) or the process is stopped (HTTP)."""
-    app = open_app(settings)
+    use_one_heap()
+    app = open_app(settings, with_policies=settings.serves_deals)
     loops: list[Loop] = []
     try:
         _require_roots(app)
@@ -122,7 +124,10 @@ def _say_where(settings: Settings) -> None:
 
 
 def _loops(app: App) -> list[Loop]:
-    """The background work of the server: expiry, untouched drafts, policies, decisions, events, vectors."""
+    """The background work of the server: expiry, untouched drafts, policies, decisions, events, vectors.
+
+    A server that only searches leaves quotes to those that offer them.
+    """
 
     def sweep() -> float:
         approvals.sweep_if_due(app)
@@ -140,7 +145,9 @@ def _loops(app: App) -> list[Loop]:
         approvals.take_due(app)
         return DECISION_SECONDS
 
-    loops = [Loop("sweep", sweep), Loop("drafts", sweep_drafts), policy_loop(app)]
+    loops: list[Loop] = []
+    if app.settings.serves_deals:
+        loops += [Loop("sweep", sweep), Loop("drafts", sweep_drafts), policy_loop(app)]
     loops += delivery.loops(app) if app.settings.webhook_list else []
     if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
         loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]
@@ -163,7 +170,7 @@ def _require_roots(app: App) -> None:
 
 def _document(app: App, call: Call, quote_id: str, version: int) -> bytes:
     """The customer's document of this version, for the console."""
-    return documents.read_pdf(app, call, DocumentRequest(quote_id, "standard", None, version))
+    return documents.read_pdf(app, call, documents.DocumentRequest(quote_id, "standard", None, version))
 
 
 def _described(app: App) -> dict[str, object]:
@@ -174,10 +181,11 @@ def _described(app: App) -> dict[str, object]:
         "toolsets": ",".join(settings.enabled_toolsets),
         "home": str(settings.home.absolute()),
         "database": settings.database_name,
-        "policies": str(app.policies.directory.absolute()),
-        "policy_hash": app.policies.current().content_hash[:HASH_SHOWN],
-        "policy_state": app.policies.state(),
     }
+    if settings.serves_deals:
+        described["policies"] = str(app.policies.directory.absolute())
+        described["policy_hash"] = app.policies.current().content_hash[:HASH_SHOWN]
+        described["policy_state"] = app.policies.state()
     return described if settings.transport == "stdio" else {**described, "host": settings.host, "port": settings.port}
 
 

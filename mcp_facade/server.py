@@ -38,7 +38,7 @@ from cpq.app import App, Call
 from cpq.app.access import LOCAL_AGENT, Principal
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
-from cpq.services.documents import read_document
+from cpq.services import documents
 from mcp_facade import house_template, prompts, stdio
 from mcp_facade.envelope import Reply, failure
 from mcp_facade.fair_shares import FairShares, RefusalPause
@@ -285,7 +285,7 @@ class Facade(MCPServer[None]):
 
     async def _read_pdf(self, **arguments: Any) -> bytes:
         made = _resource(await self._answer("quote_pdf", arguments, None)).body
-        return await anyio.to_thread.run_sync(read_document, self.app.settings, made["checksum"])
+        return await anyio.to_thread.run_sync(documents.read_document, self.app.settings, made["checksum"])
 
 
 def _resource(reply: Reply) -> Reply:

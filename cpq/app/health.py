@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from cpq.app import App, policy_store
 from cpq.app.access import ENGINE
-from cpq.app.policy_files import Loaded
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from cpq.app.policy_files import Loaded
 
 log = logging.getLogger("cpq.policy")
 

@@ -9,6 +9,9 @@ from contextlib import suppress
 
 YOUNG_MAX = 20_000
 
+_HEAPS_MAX = -8
+"""`M_ARENA_MAX` in glibc."""
+
 
 def spare_the_collector() -> None:
     """Exempt everything loaded so far from garbage collection, and run the collector less often.
@@ -19,6 +22,17 @@ def spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_MAX, 20, 20)
+
+
+def use_one_heap() -> None:
+    """Let all threads of a server share one heap of the C library. Call it before they start.
+
+    Otherwise Linux gives each thread a heap of its own: 7 MB of a server that only searches. One thread of Python runs
+    at a time, so they seldom wait for each other.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").mallopt(_HEAPS_MAX, 1)
 
 
 def give_back() -> None:

@@ -361,6 +361,11 @@ class Settings:
         return replace(self, **update)
 
     @property
+    def serves_deals(self) -> bool:
+        """Whether a server of these settings has tools about deals, or the console."""
+        return self.transport != "stdio" or not set(_ABOUT_DEALS).isdisjoint(self.enabled_toolsets)
+
+    @property
     def enabled_toolsets(self) -> tuple[str, ...]:
         wanted = {part.strip() for part in self.toolsets.split(",")}
         # `all` leaves out a toolset whose folder is not set; a toolset that is named is always enabled.

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from cpq.base.late_modules import LateModule
 from cpq.retrieval import equipment, past_quotes
 from cpq.retrieval.search.table_source import Source
-from cpq.retrieval.web import repository as web
 
-SOURCES: dict[str, tuple[Source, ...]] = {
-    "equipment": (equipment.SOURCE,),
-    "past_quotes": (past_quotes.LINES, past_quotes.QUOTES),
-    "web": (web.SOURCE,),
-}
+if TYPE_CHECKING:
+    from cpq.retrieval.web import repository as web
+else:
+    web = LateModule("cpq.retrieval.web.repository")
 
 
 def sources_of(toolsets: tuple[str, ...]) -> list[Source]:
-    """The sources of these toolsets."""
-    return [source for toolset in toolsets for source in SOURCES.get(toolset, ())]
+    """The sources of these toolsets; of the others, not even the modules are loaded."""
+    sources: list[Source] = []
+    if "equipment" in toolsets:
+        sources += [equipment.SOURCE]
+    if "past_quotes" in toolsets:
+        sources += [past_quotes.LINES, past_quotes.QUOTES]
+    if "web" in toolsets:
+        sources += [web.SOURCE]
+    return sources

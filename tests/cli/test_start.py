@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +75,21 @@ def test_a_failed_command_that_reads_no_store_loads_no_database_driver(tmp_path:
 def test_the_help_of_a_group_loads_none_of_its_commands():
     loaded = _ran("quote", "--help")
     assert "sqlalchemy" not in loaded
+
+
+def test_a_server_that_only_searches_loads_nothing_of_deals(todays_home: Path, tmp_path: Path):
+    """What it does not load, it does not hold: rules, prices, quotes, documents and the other toolsets."""
+    chunk = {"id": "c1", "chunk_type": "documentation", "title": "Belts", "text": "Change belts.", "tags": []}
+    (tmp_path / "belt-chunks.json").write_text(json.dumps({"chunks": [chunk]}))
+    environment = {**os.environ, "CPQ_CHUNKS_DIR": str(tmp_path), "CPQ_TOOLSETS": "context"}
+    run = [sys.executable, "-c", SCRIPT.replace("cpq.cli", "mcp_facade.__main__")]
+    served = subprocess.run(run, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+    assert served.returncode == 0, served.stderr
+    loaded = set(served.stderr.splitlines()[-1].split())
+    needless = ("cpq.domain.p", "cpq.services.", "cpq.retrieval.web", "cpq.retrieval.equipment.", "cpq.console")
+    packages = {"cpq.services." + name for name in ("agreements", "approvals", "documents", "quotes")}
+    assert "cpq.retrieval.context.commands" in loaded
+    assert sorted(name for name in loaded - packages if name.startswith(needless)) == []
 
 
 def _ran(*arguments: str, code: int = 0) -> set[str]:

@@ -69,13 +69,15 @@ class _Matrix(NamedTuple):
 
 
 class _Room:
-    """Room for the matrices of one layer, used for all layers in turn: allocating it takes as long as filling it."""
+    """Room for the matrices of half a layer, used for all in turn: allocating it takes as long as filling it."""
 
     def __init__(self) -> None:
-        self.heads: Floats = np.empty((DIMENSIONS, 3 * DIMENSIONS), np.float32)
-        self.out: Floats = np.empty((DIMENSIONS, DIMENSIONS), np.float32)
-        self.up: Floats = np.empty((DIMENSIONS, _INNER), np.float32)
-        self.down: Floats = np.empty((_INNER, DIMENSIONS), np.float32)
+        self._all: Floats = np.empty(2 * DIMENSIONS * _INNER, np.float32)
+
+    def pair(self, one: tuple[int, int], other: tuple[int, int]) -> tuple[Floats, Floats]:
+        """Room for two matrices of these shapes."""
+        place = one[0] * one[1]
+        return self._all[:place].reshape(one), self._all[place : place + other[0] * other[1]].reshape(other)
 
 
 class _Layer:
@@ -92,25 +94,31 @@ class _Layer:
 
     def run(self, flows: Sequence[Floats], room: _Room) -> list[Floats]:
         query, key, value, out, up, down = self._matrices
-        heads = np.split(room.heads, 3, axis=1)
-        np.multiply(query.expand(heads[0]), _QUERY_SCALE, out=heads[0])
-        key.expand(heads[1])
-        value.expand(heads[2])
-        for matrix, place in ((out, room.out), (up, room.up), (down, room.down)):
-            matrix.expand(place)
-        return [self._changed(flow, room) for flow in flows]
+        heads, outward = room.pair((DIMENSIONS, 3 * DIMENSIONS), (DIMENSIONS, DIMENSIONS))
+        parts = np.split(heads, 3, axis=1)
+        np.multiply(query.expand(parts[0]), _QUERY_SCALE, out=parts[0])
+        key.expand(parts[1])
+        value.expand(parts[2])
+        out.expand(outward)
+        attentive = [self._attentive(flow, heads, outward) for flow in flows]
+        upward, downward = room.pair((DIMENSIONS, _INNER), (_INNER, DIMENSIONS))
+        up.expand(upward)
+        down.expand(downward)
+        return [self._deepened(flow, upward, downward) for flow in attentive]
 
-    def _changed(self, flow: Floats, room: _Room) -> Floats:
+    def _attentive(self, flow: Floats, heads_of: Floats, outward: Floats) -> Floats:
         count = len(flow)
-        heads = (flow @ room.heads + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
+        heads = (flow @ heads_of + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
         query, key, value = heads.transpose(1, 2, 0, 3)
         weight = query @ key.transpose(0, 2, 1)
         np.exp(weight - weight.max(axis=-1, keepdims=True), out=weight)
         weight /= weight.sum(axis=-1, keepdims=True)
         attended = (weight @ value).transpose(1, 0, 2).reshape(count, DIMENSIONS)
-        flow = _normed(flow + attended @ room.out + self._out_bias, self._attention_norm)
-        inner = _gelu(flow @ room.up + self._up_bias)
-        return _normed(flow + inner @ room.down + self._down_bias, self._norm)
+        return _normed(flow + attended @ outward + self._out_bias, self._attention_norm)
+
+    def _deepened(self, flow: Floats, upward: Floats, downward: Floats) -> Floats:
+        inner = _gelu(flow @ upward + self._up_bias)
+        return _normed(flow + inner @ downward + self._down_bias, self._norm)
 
 
 def _unit(mean: Floats) -> Floats:
