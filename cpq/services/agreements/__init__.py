@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cpq.services.agreements.fold_proof import verify
     from cpq.services.agreements.history import build
     from cpq.services.agreements.renewals import by_month, due, sweep
-    from cpq.services.agreements.revenue import revenue
+    from cpq.services.agreements.revenue_figures import revenue
     from cpq.services.agreements.views import change_of, get, list_agreements
 
 export_late(__name__, __file__)
