@@ -212,7 +212,7 @@ def guided_selling(
         ),
     ] = {},  # noqa: B006
     account_id: Annotated[
-        Identifier | None, Field(description="The customer, so that each product has a quote_create to send.")
+        Identifier | None, Field(description="The customer, for the prices and quotes of the next calls.")
     ] = None,
 ) -> GuidedSelling:
     """Find products for a customer who does not know them: questions one at a time, and products with reasons.

@@ -9,6 +9,7 @@ from cpq.app import App
 from cpq.base.errors import CpqError
 from tests.support import engine
 from tests.support.engine import Tools, row_counts
+from tests.support.quotes import ACME
 
 GUIDE = "compressed_air"
 ANSWERS = {"use": "food", "flow": 40, "pressure": 100, "demand": "even", "voltage": "v460", "place": "room"}
@@ -156,13 +157,21 @@ def test_answers_without_a_guide_and_a_state_of_another_guide_are_refused(sqlite
     assert sqlite_tools.error("guided_selling", guide="compresed_air")["details"]["nearest"] == [GUIDE]
 
 
-def test_with_an_account_each_product_has_a_quote_to_send(tools: Tools):
-    answers = {**ANSWERS, "use": "workshop", "demand": "changing", "heat": "wanted"}
-    products = tools("guided_selling", guide=GUIDE, answers=answers, account_id="acct_acme_001")["products"]
-    first = products[0]
-    assert first["attributes"] == {"psi": 100, "voltage": "460", "heat_recovery": True}
-    created = sent(tools, first["next_call"])
-    assert created["line_items"][0]["product_id"] == first["product_id"]
+def test_with_an_account_the_next_calls_lead_to_a_quote(tools: Tools):
+    answers = {**ANSWERS, "use": "workshop", "flow": 300, "demand": "changing", "heat": "wanted"}
+    products = tools("guided_selling", guide=GUIDE, answers=answers, account_id=ACME)["products"]
+    assert products[0]["attributes"] == {"psi": 100, "voltage": "460", "heat_recovery": True}
+    assert {one["next_call"]["tool"] for one in products} == {"product_configure", "quote_create"}
+    for product in products:
+        answer = sent(tools, product["next_call"])
+        if product["next_call"]["tool"] == "product_configure":
+            assert answer["outcome"] in ("valid", "incomplete"), "the rules allow what the answers demand"
+            line: dict[str, Any] = {"product_id": product["product_id"], "quantity": 1}
+            found = answer["configurations"][0]
+            assert product["attributes"].items() <= found["configuration"].items()
+            line["attributes"] = found["attributes"]
+            answer = tools("quote_create", account_id=ACME, line_items=[line])
+        assert answer["line_items"][0]["product_id"] == product["product_id"]
     assert tools.error("guided_selling", guide=GUIDE, answers=answers, account_id="nobody")["code"] == "NOT_FOUND"
 
 

@@ -125,12 +125,13 @@ def _product(fit: Fit, dialogue: Dialogue, account_id: str | None) -> GuidedProd
 
 
 def _next_call(candidate: Candidate, chosen: Mapping[str, Any], account_id: str | None) -> dict[str, Any]:
+    """Configure what has options; quote the rest where the customer is known."""
+    customer = {} if account_id is None else {"account_id": account_id}
+    if candidate.options:
+        return next_call("product_configure", product_id=candidate.id, attributes=dict(chosen), **customer)
     if account_id is None:
-        return next_call("catalog_get", product_id=candidate.id, include_relationships=True)
-    line: dict[str, Any] = {"product_id": candidate.id, "quantity": 1}
-    if chosen:
-        line["attributes"] = dict(chosen)
-    return next_call("quote_create", account_id=account_id, line_items=[line])
+        return next_call("catalog_get", product_id=candidate.id)
+    return next_call("quote_create", line_items=[{"product_id": candidate.id, "quantity": 1}], **customer)
 
 
 def _nothing_left(

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, nearest, next_call
+from cpq.base.late_modules import LateModule
 from cpq.base.text import fingerprint
-from cpq.domain.configuration.options import number
+from cpq.domain.configuration import Model
+from cpq.domain.configuration.options import Scalar, number
 from cpq.domain.guided_selling.guide import GuideShape
 from cpq.domain.guided_selling.product_fit import Candidate
 from cpq.services.catalog import repository as catalog
 from cpq.storage.schema import tables
 
+if TYPE_CHECKING:
+    from cpq.domain.configuration import solver
+    from cpq.domain.configuration.solver import Configurator
+else:
+    solver = LateModule("cpq.domain.configuration.solver")
+
 CANDIDATES_MAX = 5_000
+ANSWERS_KEPT_MAX = 5_000
 
 
 def guides(tx: Tx) -> dict[str, GuideShape]:
@@ -114,4 +123,32 @@ def _candidate(row: Any) -> Candidate:
         row.name,
         model.options,
         {name: value if isinstance(value, bool | str) else number(value) for name, value in facts.items()},
+        _Rules(model).allow,
     )
+
+
+class _Rules:
+    """Which choices the rules of one product allow together; what was asked is kept, because answers repeat it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._configurator: Configurator | None = None
+        self._known: dict[frozenset[tuple[str, Scalar]], bool] = {}
+
+    def allow(self, choices: Mapping[str, Scalar]) -> bool:
+        """Whether some valid configuration has these choices; what cannot be searched is left to the buyer."""
+        if not self._model.rules:
+            return True
+        key = frozenset(choices.items())
+        if key not in self._known:
+            if len(self._known) >= ANSWERS_KEPT_MAX:
+                self._known.clear()
+            self._known[key] = self._search(choices)
+        return self._known[key]
+
+    def _search(self, choices: Mapping[str, Scalar]) -> bool:
+        try:
+            self._configurator = self._configurator or solver.Configurator(self._model)
+        except solver.ModelTooLargeError:
+            return True
+        return self._configurator.check(choices).can_be_completed is not False
