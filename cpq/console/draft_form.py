@@ -157,6 +157,10 @@ class DraftForm:
         kinds = {one["name"]: one["type"] for one in options}
         return {name: _choice(kinds[name], value) for name, value in chosen.items() if value}
 
+    def chosen_options(self) -> dict[str, str]:
+        """The fields of options as they were typed."""
+        return {name: value for name, value in self.fields.items() if name.startswith(OPTION)}
+
     def terms(self) -> dict[str, Any]:
         """The terms of a quote; None where a field is empty."""
         return {

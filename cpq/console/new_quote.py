@@ -13,7 +13,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.console import notices
 from cpq.console.draft_form import DraftForm
 from cpq.console.forms import form_key, identifier, typed
-from cpq.console.quote_line import found_products, product_of, read_line, selling_models
+from cpq.console.quote_line import chosen, found_products, product_of, read_line, selling_models
 from cpq.console.visit import Visit
 from cpq.services import catalog, quotes
 
@@ -28,7 +28,7 @@ Work = Callable[[Tx], Answer]
 def show(visit: Visit) -> Response:
     """Three choices, one after the other: what to start from, the account, the first product."""
     asked = {name: visit.query(name)[:128] for name in ("from", "account_id", "product_id")}
-    return _page(visit, asked, DraftForm({"quantity": "1"}))
+    return _page(visit, asked, DraftForm({"quantity": "1", **chosen(visit)}))
 
 
 def create(visit: Visit) -> Response:

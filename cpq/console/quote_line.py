@@ -15,7 +15,7 @@ from cpq.base.errors import Code, CpqError
 from cpq.console import notices
 from cpq.console.draft_form import OPTION, TERMS, DraftForm
 from cpq.console.formats import money, spelled, words
-from cpq.console.forms import form_key, identifier, typed, whole
+from cpq.console.forms import FIELDS_MAX, form_key, identifier, typed, whole
 from cpq.console.visit import Visit, quote_address
 from cpq.domain.quotes import special_terms
 from cpq.domain.quotes.draft_changes import CLEARABLE, Changes
@@ -38,7 +38,7 @@ def new(visit: Visit) -> Response:
     product_id = visit.query("product_id")
     if not product_id:
         return _products(visit)
-    return _line_form(visit, identifier("product_id", product_id), None, DraftForm({"quantity": "1"}))
+    return _line_form(visit, identifier("product_id", product_id), None, DraftForm({"quantity": "1", **chosen(visit)}))
 
 
 def add(visit: Visit) -> Response:
@@ -65,9 +65,15 @@ def edit(visit: Visit) -> Response:
         "discount_pct": spelled(line["line_discount_pct"]) if line["line_discount_pct"] else "",
         "line_notes": line["notes"] or "",
         **_shown_special(line),
-        **{OPTION + name: spelled(value) for name, value in line["attributes"].items()},
+        **(chosen(visit) or {OPTION + name: spelled(value) for name, value in line["attributes"].items()}),
     }
     return _line_form(visit, line["product_id"], line, DraftForm(shown))
+
+
+def chosen(visit: Visit) -> dict[str, str]:
+    """The options in the address, as the configurator gives them to a form."""
+    given = visit.request.query_params
+    return {name: visit.query(name)[:1000] for name in list(given)[:FIELDS_MAX] if name.startswith(OPTION)}
 
 
 def change(visit: Visit) -> Response:

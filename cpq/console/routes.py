@@ -26,6 +26,7 @@ from cpq.console import (
     health,
     new_quote,
     policies,
+    product_options,
     queue,
     quote,
     quote_line,
@@ -100,8 +101,7 @@ def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop]
         Route("/quotes/{quote_id}", visited(site, quote.show)),
         Route("/decisions/{held_id}", visited(site, decision.show)),
         Route("/decisions/{held_id}/undo", visited(site, decision.undo), methods=["POST"]),
-        Route("/accounts", visited(site, accounts.show)),
-        Route("/accounts/{account_id}", visited(site, account.show)),
+        *_masters(site),
         *_agreement(site),
         Route("/time-zone", visited(site, time_zone.show)),
         Route("/time-zone", visited(site, time_zone.choose), methods=["POST"]),
@@ -124,6 +124,15 @@ def _public(site: Site, document: DocumentBytes | None) -> list[Route]:
         Route("/accept/{code}", open_to_all(site, page.show)),
         Route("/accept/{code}", open_to_all(site, page.take), methods=["POST"]),
         Route("/accept/{code}/document", open_to_all(site, page.document)),
+    ]
+
+
+def _masters(site: Site) -> list[Route]:
+    """The pages of accounts and products."""
+    return [
+        Route("/accounts", visited(site, accounts.show)),
+        Route("/accounts/{account_id}", visited(site, account.show)),
+        Route("/products/{product_id}/configure", visited(site, product_options.show)),
     ]
 
 

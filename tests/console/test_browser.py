@@ -101,6 +101,25 @@ def status_seen_by_an_agent(console: Console, quote_id: str) -> str:
         return pool.submit(anyio.run, ask_status).result()
 
 
+def test_a_machine_is_configured_with_the_keyboard_and_updates_at_once(live_console: Console, page: Page):
+    """A choice updates the page and keeps the focus, so that the next arrow key goes on from there."""
+    live_console.grant("rosa", "sales_rep")
+    sign_in(live_console, page, "rosa")
+    page.goto(f"{live_console.url}/console/products/prod_qvs60/configure?account_id=acct_acme_001")
+    expect(page.get_by_role("status")).to_contain_text("Valid.")
+    water = page.get_by_role("group", name="Cooling").get_by_role("radio", name="water")
+    voltage = page.get_by_role("group", name="Supply voltage").get_by_role("radio", name="208")
+    voltage.focus()
+    page.keyboard.press("Space")
+    expect(page.locator("label.pick.out", has_text="water")).to_have_attribute("title", re.compile("On 208 V"))
+    expect(voltage).to_be_focused()
+    water.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("status")).to_contain_text("These choices cannot stand together.")
+    page.get_by_role("link", name="Use this one").first.click()
+    expect(page.get_by_role("status")).to_contain_text("Valid.")
+
+
 def test_from_the_link_to_the_agents_answer(live_console: Console, page: Page):
     console = live_console
     quote_id = waiting(console)
@@ -407,6 +426,7 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
             "policies",
             "time-zone",
             f"quotes/{quote_id}/audit",
+            "products/prod_qvs60/configure?option.voltage=208&option.cooling=water&account_id=acct_acme_001",
             "figures",
             "figures?days=365",
         ]

@@ -21,7 +21,7 @@ from tests.support.approvals import ask, priced_quote, revoke_all
 from tests.support.console import Console, form_token, serving
 from tests.support.engine import open_app
 
-PAGES = ("queue", "quotes", "accounts", "policies", "figures", "health")
+PAGES = ("queue", "quotes", "accounts", "policies", "figures", "health", "products/prod_qvs60/configure")
 
 
 def is_in(visitor: httpx2.Client) -> bool:
