@@ -13,6 +13,7 @@ from rich.table import Table
 from cpq.base.settings import read_settings
 from tests.bench import (
     catalog,
+    configuration,
     console,
     context,
     crowd,
@@ -54,6 +55,8 @@ TARGETS = {
     "200 rules, 100 lines ms": "≤ 2",
     "load 2,000 rules s": "≤ 1",
     "decided otherwise": "0",
+    **{f"60 options: {name} ms CPU": "≤ 20" for name in configuration.ASKED},
+    **{f"10,000 features: {name} ms CPU": "≤ 1,000" for name in configuration.ASKED_OF_FEATURES},
     "look without a change p50 ms": "≤ 10",
     "until it is found p50 ms": "≤ 400",
     "simulation s": "≤ 60 for 100,000",
@@ -136,6 +139,7 @@ def report(title: str, figures: dict[str, float]) -> None:
 
 PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "pricing": lambda _home, _options: report("The pricer alone, by the processor's time", pricing.measure()),
+    "configuration": lambda _home, _options: report("Configuration, in CPU time", configuration.measure()),
     "policies": lambda _home, _options: report("Policies, in CPU time", policies.measure()),
     "simulate": lambda home, options: report(
         f"A changed policy on {options.stored:,} stored quotes", simulation.measure(home, options.stored)

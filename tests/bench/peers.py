@@ -12,5 +12,6 @@ def _installed(name: str) -> Any:
 
 
 bm25s = _installed("bm25s")
+clingo = _installed("clingo")
 usearch = _installed("usearch.index")
 zen = _installed("zen")

@@ -17,7 +17,7 @@ from tests.domain.configuration.brute_force import Case, case, choices
 ROOT = Path(__file__).parents[3]
 SEEDS = range(40)
 
-WIDE = [
+WIDE: list[dict[str, Any]] = [
     {"name": "length", "type": "integer", "min": 100, "max": 1_000_000, "default": 1000},
     {"name": "width", "type": "integer", "values": [10, 20, 30], "default": 10},
     {"name": "engraving", "type": "text"},
