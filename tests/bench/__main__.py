@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cpq.base.settings import read_settings
 from tests.bench import (
+    agreements,
     catalog,
     configuration,
     console,
@@ -34,6 +35,12 @@ from tests.bench import (
 from tests.support import engine
 
 TARGETS = {
+    "1,000 lines: amend a line ms": "≤ 1,500",
+    "1,000 lines: amend all lines ms": "≤ 1,500",
+    "1,000 lines: agreement_get ms": "≤ 100",
+    "10,000 lines: amend a line ms": "≤ 12,000",
+    "10,000 lines: amend all lines ms": "≤ 12,000",
+    "10,000 orders: order_list ms": "≤ 50",
     "1,000 chunks: search p50 ms": "≤ 15",
     "10,000 chunks: search p50 ms": "≤ 20",
     "100,000 chunks: search p50 ms": "≤ 40",
@@ -150,6 +157,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "writers": lambda home, _options: report(
         "Eight processes writing to one SQLite file", writers.measure(sample(home))
     ),
+    "agreements": lambda home, _options: report("Agreements, by the processor's time", agreements.measure(home)),
     "quotes": lambda home, _options: report("A new quote, beside the same rows by hand", quotes.measure(home)),
     "full": lambda home, options: report(
         f"A new quote among {options.quotes:,}", quotes.measure_full(home, options.quotes)

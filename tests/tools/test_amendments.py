@@ -7,7 +7,7 @@ import pytest
 from cpq.app import App
 from cpq.base.errors import CpqError
 from tests.support import engine
-from tests.support.approvals import person
+from tests.support.approvals import follow, person, refused
 from tests.support.engine import Tools
 from tests.support.quotes import sent_quote
 
@@ -161,3 +161,82 @@ def test_a02_a_purchase_has_no_period_to_be_billed(app: App):
     with pytest.raises(CpqError) as refused:
         engine.import_dicts(app, "prices", once)
     assert "billed and cancellation_credit go with a billing period" in str(refused.value.details)
+
+
+def product(app: App, *rows: dict[str, Any], **values: Any) -> str:
+    """A product with prices of its own."""
+    made = engine.product_row(category="services", product_type=values.pop("product_type", "service"), **values)
+    engine.import_dicts(app, "products", made)
+    price = {"product_id": made["id"], "price_book": "list", "currency": "USD", "cost": "1"}
+    engine.import_dicts(app, "prices", *({**price, **row} for row in rows))
+    return str(made["id"])
+
+
+def approved(app: App, seller: Tools, quote_id: str) -> None:
+    """Priced, and approved by the manager whom what is given back asks for."""
+    priced = seller("quote_price", quote_id=quote_id)
+    request = seller("approval_request", quote_id=quote_id, justification="As in the contract.")
+    manager = person(app, "mona", "sales_manager")
+    manager(
+        "approval_decide", approval_id=request["approval_id"], decision="approve", fingerprint=priced["fingerprint"]
+    )
+
+
+def apart(app: App) -> str:
+    """A bundle of a monthly and a yearly product."""
+    monthly = product(app, {"unit_price": "10", "billing_period": "monthly"})
+    yearly = product(app, {"unit_price": "240", "billing_period": "yearly"})
+    parts = [{"kind": "component", "product_id": id_} for id_ in (monthly, yearly)]
+    once = {"unit_price": "0"}
+    return product(app, once, product_type="bundle", bundle={"pricing": "components"}, relationships=parts)
+
+
+def test_a12_a_part_of_a_bundle_is_not_priced_alone_and_the_bundle_is_sold_again(app: App, seller: Tools):
+    bundle = apart(app)
+    id_, lines = sold(seller, {"product_id": bundle, "quantity": 1})
+    error = refused(
+        seller,
+        "agreement_amend",
+        agreement_id=id_,
+        effective_date="2027-06-01",
+        changes=[{"action": "set_quantity", "line_id": lines[0], "quantity": 2}],
+    )
+    assert (error["code"], error["details"]["parts"]) == ("CONFLICT", lines)
+    assert follow(seller, error)["agreement"]["id"] == id_
+    again = [{"action": "remove_line", "line_id": line} for line in error["details"]["parts"]]
+    again.append({"action": "add_line", "product_id": bundle, "quantity": 2})
+    change = amended(seller, id_, "2027-06-01", *again)
+    # Half a year of 120, and 183 of 365 days of 240, are given back and sold twice.
+    assert [line["difference"] for line in change["lines"]] == [-60, -120.33, 360.66]
+    approved(app, seller, change["quote_id"])
+    seller("quote_send", quote_id=change["quote_id"], expected_version=1)
+    seller("quote_accept", quote_id=change["quote_id"], expected_version=1)
+    assert [line[0] for line in owned_on(seller, id_, "2027-06-01")] == [2, 2]
+
+
+def test_a13_a_part_of_a_bundle_is_renewed_at_todays_price(app: App, seller: Tools):
+    id_, _ = sold(seller, {"product_id": apart(app), "quantity": 1})
+    error = refused(seller, "agreement_renew", agreement_id=id_)
+    assert (error["code"], error["details"]["field"]) == ("CONFLICT", "/price")
+    change = follow(seller, error)
+    assert [line["price_after"] for line in change["lines"]] == [120, 240]
+
+
+def test_a12_what_another_line_requires_is_not_removed(app: App, seller: Tools):
+    needed = product(app, {"unit_price": "10", "billing_period": "monthly"})
+    needs = product(
+        app,
+        {"unit_price": "20", "billing_period": "monthly"},
+        relationships=[{"kind": "requires", "product_id": needed}],
+    )
+    id_, lines = sold(seller, *({"product_id": one, "quantity": 1} for one in (needed, needs)))
+    change = amended(seller, id_, "2027-06-01", {"action": "remove_line", "line_id": lines[0]})
+    assert change["warnings"] == [f"{needs} requires {needed}, which the account would not own."]
+    approved(app, seller, change["quote_id"])
+    error = refused(seller, "quote_send", quote_id=change["quote_id"], expected_version=1)
+    assert error["code"] == "CONFIGURATION_INVALID"
+    assert not follow(seller, error).get("error")
+    both = amended(seller, id_, "2027-06-01", *({"action": "remove_line", "line_id": line} for line in lines))
+    assert both["warnings"] == []
+    more = amended(seller, id_, "2027-06-01", {"action": "add_line", "product_id": needs, "quantity": 1})
+    assert more["warnings"] == []

@@ -77,9 +77,15 @@ class Acceptance:
             agreed = asked.agreed
             assert agreed is not None, "every line of such a quote changes an agreement"
             start = self._start(asked)
-            phases = () if agreed.action == "remove" else self._changed_phases(priced, asked, agreed)
+            is_apart = priced.billing_period == MIXED
+            phases = () if is_apart or agreed.action == "remove" else self._changed_phases(priced, asked, agreed)
+            if is_apart:
+                for suffix, own in self._phases(priced, asked):
+                    id_ = line_id(order_id, number) + suffix
+                    yield OrderLine(id_, number, change.agreement_id, start, own)
             if agreed.line_id is None:
-                yield OrderLine(line_id(order_id, number), number, change.agreement_id, start, phases)
+                if not is_apart:
+                    yield OrderLine(line_id(order_id, number), number, change.agreement_id, start, phases)
                 continue
             other = agreed.agreement_id or change.agreement_id
             line = require_line(agreements[other], agreed.line_id, "/quote_id")
@@ -98,8 +104,7 @@ class Acceptance:
 
     def _changed_phases(self, priced: PricedLine, asked: DraftLine, agreed: AgreedLine) -> tuple[Phase, ...]:
         """The one phase of a changed line, counted from the day from which the line was always counted."""
-        (_, (phase,)), *more = self._phases(priced, asked)
-        assert not more, "bundles of several billing periods are not changed"
+        ((_, (phase,)),) = self._phases(priced, asked)
         sold = phase.sold
         if agreed.basis is not None:
             sold = sold._replace(

@@ -47,6 +47,11 @@ class AgreementLine:
     phases: tuple[Phase, ...]
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is a part of a bundle whose parts are billed differently; its price is a share of the bundle's."""
+        return "." in self.id
+
+    @property
     def source(self) -> Source:
         """The order that changed it last."""
         return self.sources[-1]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from cpq.base.errors import Code, CpqError, bad_field
+from cpq.base.errors import Code, CpqError, bad_field, next_call
 from cpq.base.money import amount
 from cpq.base.rounding import nearest
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, is_continued, require_line
@@ -144,9 +144,26 @@ def renewed_lines(
     """
     end = last_day(start, months)
     found: list[DraftLine] = []
+    first, *others = agreements
     for agreement in agreements:
         for line in agreement.lines:
             held = tuple(phase for phase in line.from_(start - timedelta(days=1)) if phase.calendar and phase.end)
+            if held and line.is_part and price is RenewalPrice.SAME:
+                others_too = {"also": [one.id for one in others]} if others else {}
+                raise CpqError(
+                    Code.CONFLICT,
+                    f"The line {line.id} is a part of a bundle whose parts are billed in different periods.",
+                    field="/price",
+                    hint="Its price was a share of the bundle's. Renew at today's prices, or remove it first.",
+                    next_call=next_call(
+                        "agreement_renew",
+                        agreement_id=first.id,
+                        price=RenewalPrice.CONTRACTED.value,
+                        start_date=start.isoformat(),
+                        term_months=months,
+                        **others_too,
+                    ),
+                )
             if held:
                 other = None if agreement is agreements[0] else agreement.id
                 number = len(found) + 1
@@ -251,6 +268,7 @@ def _changed(agreement: Agreement, effective: date, change: Change, number: int,
     held = _owned(line, effective, f"{at}/line_id")
     if change.action is Action.REMOVE_LINE:
         return [_removed(agreement, line, held, effective, number)]
+    _require_whole(agreement, line, at)
     _require_boundary(held, effective)
     spans = _spans(held, max(effective, held[0].start), change, at)
     changed = [(place, span) for place, span in enumerate(spans) if span.is_changed]
@@ -258,6 +276,22 @@ def _changed(agreement: Agreement, effective: date, change: Change, number: int,
         _draft_line(agreement, line, span, spans[place + 1 :], number + count, change)
         for count, (place, span) in enumerate(changed)
     ]
+
+
+def _require_whole(agreement: Agreement, line: AgreementLine, at: str) -> None:
+    """CONFLICT for a part of a bundle: its price is a share of the bundle's, so that it cannot be priced alone."""
+    if not line.is_part:
+        return
+    bundle = line.id.rpartition(".")[0]
+    parts = [one.id for one in agreement.lines if one.id.rpartition(".")[0] == bundle]
+    raise CpqError(
+        Code.CONFLICT,
+        f"The line {line.id} is a part of a bundle whose parts are billed in different periods.",
+        field=f"{at}/line_id",
+        parts=parts,
+        hint="In one amendment, end its parts with remove_line and add_line the bundle, or products, as they shall be.",
+        next_call=next_call("agreement_get", agreement_id=agreement.id),
+    )
 
 
 def _spans(held: Sequence[Phase], start: date, change: Change, at: str) -> list[_Span]:

@@ -271,8 +271,10 @@ def _dump_phase(phase: Phase) -> dict[str, Any]:
         plain["periods"] = [phase.periods.numerator, phase.periods.denominator]
     if sold.attributes:
         plain["attributes"] = dict(sold.attributes)
-    for name in ("is_evergreen", "unit_price", "discount", "uplift"):
-        if (value := getattr(sold, name)) not in (None, 0, False):
+    if sold.unit_price is not None:  # A price of 0 is one, too.
+        plain["unit_price"] = sold.unit_price
+    for name in ("is_evergreen", "discount", "uplift"):
+        if value := getattr(sold, name):
             plain[name] = value
     if phase.price is not None:
         plain["price"] = phase.price

@@ -50,6 +50,7 @@ from cpq.services.quotes.draft_check import (
     with_clauses,
     with_doubts,
 )
+from cpq.services.quotes.owned_products import broken_by_change
 from cpq.services.quotes.policy_facts import line_inputs, payment_terms_of, quote_inputs
 from cpq.storage.columns import JsonText
 
@@ -185,6 +186,7 @@ def compose(
         hashes=_hashes(tx, buyer, products, sets),
         warnings=(
             *cross_lines.broken(draft, products, rules),
+            *broken_by_change(tx, draft),
             *cross_lines.advised(draft, products, rules),
             *_foreign_currency(draft, buyer),
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),

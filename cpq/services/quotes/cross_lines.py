@@ -30,7 +30,7 @@ def broken(draft: Draft, products: Products, rules: Sequence[QuoteRule]) -> tupl
     Each option set is checked alone: products that exclude each other may be offered as alternatives.
     """
     if draft.agreement:
-        return ()  # What a change requires may be owned already.
+        return ()  # What a change requires may be owned already: `owned_products` knows.
     binding = [rule for rule in rules if rule.is_required]
     is_related = bool(draft.option_sets) or not _goes_together(products)
     found: dict[str, None] = {}

@@ -21,6 +21,7 @@ from cpq.services.quotes import cross_lines, repository
 from cpq.services.quotes.answer_fields import discount_argument
 from cpq.services.quotes.composition import Composition, PricedSet, compose, gather
 from cpq.services.quotes.draft_check import text_problems
+from cpq.services.quotes.owned_products import broken_by_change
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
 from cpq.services.quotes.views import totals_view
 
@@ -51,7 +52,8 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     draft = quote.as_draft()
     buyer, products, rules = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    _require_complete(quote, draft, buyer, products, cross_lines.broken(draft, products, rules))
+    missing = [*cross_lines.broken(draft, products, rules), *broken_by_change(tx, draft)]
+    _require_complete(quote, draft, buyer, products, missing)
     _require_own_texts(tx, quote, draft, buyer, products)
     composed = _priced_again(tx, quote, draft)
     _require_same_price(tx, quote, composed)
