@@ -185,8 +185,7 @@ def compose(
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
         warnings=(
-            *cross_lines.broken(draft, products, rules),
-            *broken_by_change(tx, draft),
+            *(broken_by_change(tx, draft) if draft.agreement else cross_lines.broken(draft, products, rules)),
             *cross_lines.advised(draft, products, rules),
             *_foreign_currency(draft, buyer),
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),

@@ -52,7 +52,7 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     draft = quote.as_draft()
     buyer, products, rules = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    missing = [*cross_lines.broken(draft, products, rules), *broken_by_change(tx, draft)]
+    missing = broken_by_change(tx, draft) if draft.agreement else cross_lines.broken(draft, products, rules)
     _require_complete(quote, draft, buyer, products, missing)
     _require_own_texts(tx, quote, draft, buyer, products)
     composed = _priced_again(tx, quote, draft)
