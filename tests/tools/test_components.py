@@ -230,3 +230,34 @@ def test_a_group_that_names_no_product_is_refused_with_its_line(app: App):
     with pytest.raises(CpqError) as error:
         engine.import_dicts(app, "products", engine.product_row(), row)
     assert "'nowhere', which does not exist" in json.dumps(error.value.details)
+
+
+def test_the_compressor_station_of_the_sample_is_chosen_by_its_rules(tools: Tools):
+    """Voltages by horsepower, dryers by air and dew point, oilless for food, tanks by size."""
+    station = {"product_id": "prod_bdl_air_station", "quantity": 1}
+
+    def refusal(**attributes: Any) -> set[str]:
+        error = tools.error("quote_create", account_id=ACME, line_items=[{**station, "attributes": attributes}])
+        return {problem["rule_id"] for problem in error["details"]["problems"]}
+
+    assert refusal(compressor="qmb30", receiver="tk240v", dryer="dr125", voltage="208") == {"STATION-VOLTAGE"}
+    assert refusal(compressor="qmb25", receiver="tk240v", dryer="dr100") == {"STATION-DRYER"}
+    assert refusal(dew_point_f=-40) == {"STATION-DEW-POINT"}
+    assert refusal(food_grade=True, particulate_filter=1) == {"STATION-FOOD"}
+    assert refusal(compressor="qmb30", dryer="dr125") == {"STATION-TANK"}
+    food = {"compressor": "psl20", "food_grade": True, "dew_point_f": -40, "dryer": "dd100", "particulate_filter": 2}
+    made = tools("quote_create", account_id=ACME, line_items=[{**station, "attributes": food}])
+    parts = 26900 + 6900 + 1090 + 312 + 2 * 279 + 289
+    assert Decimal(str(made["line_items"][0]["subtotal"])) == parts * Decimal("0.96")
+
+
+def test_the_sample_offers_a_plan_with_each_station_and_asks_for_a_sequencer_from_three_on(tools: Tools):
+    lines = [
+        {"product_id": "prod_bdl_air_station", "quantity": 3},
+        {"product_id": "prod_svc_plan_basic", "quantity": 1},
+    ]
+    checked = tools("quote_check", line_items=lines)
+    assert [(one["rule_id"], one["missing"]) for one in checked["violations"]] == [("STATION-SEQUENCER", 1)]
+    assert [one["rule_id"] for one in checked["suggestions"] if one["kind"] == "rule"] == ["STATION-PLANS"]
+    call = checked["next_call"]
+    assert tools(call["tool"], **call["arguments"])["is_complete"]
