@@ -128,8 +128,8 @@ def waterfall(stages: Sequence[WaterfallStage], frame: Frame) -> Waterfall:
 
 
 def bars(rows: Sequence[tuple[str, Decimal, str]], frame: Frame) -> Bars:
-    """Horizontal bars from rows of label, value and text."""
-    highest = max((value for _, value, _ in rows), default=Decimal(0)) or Decimal(1)
+    """Horizontal bars from rows of label, value and text. A value below zero has the shortest bar."""
+    highest = max((value for _, value, _ in rows if value > 0), default=Decimal(1))
     room = frame.width - frame.left - frame.right
     drawn = []
     for place, (label, value, text) in enumerate(rows):

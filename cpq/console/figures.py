@@ -12,7 +12,7 @@ from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.console import charts
 from cpq.console.csv_export import csv_response
-from cpq.console.formats import money, number, percent, span_of_minutes, words
+from cpq.console.formats import MINUS, money, number, percent, span_of_minutes, words
 from cpq.console.visit import Visit
 from cpq.domain.quotes.lifecycle import QuoteStatus
 from cpq.services import agreements, approvals
@@ -87,7 +87,7 @@ def _worth(one: Any) -> str:
 
 
 def _whole(value: Decimal | int, currency: str) -> str:
-    return f"{Decimal(value):,.0f} {currency}"
+    return f"{Decimal(value):,.0f} {currency}".replace("-", MINUS)
 
 
 def _reach(one: Any) -> str:

@@ -1,9 +1,11 @@
 """What an account owns, on its page and on that of its agreement; amend and renew by form (A-10 to A-13)."""
 
 import re
+from typing import Any
 
 import pytest
 
+from cpq.services.reports.figures import figures
 from tests.support.approvals import person
 from tests.support.console import Console, form_token
 from tests.support.quotes import sent_quote
@@ -126,3 +128,24 @@ def test_the_figures_show_recurring_revenue_and_what_stays(console: Console):
     file = dana.get("/console/figures?format=csv").text
     assert file.splitlines()[0].endswith("day,currency,arr")
     assert ",USD,1500" in file
+
+
+def test_the_figures_compare_no_credit_with_a_discount(console: Console, sold: str):
+    rita = person(console.app, "rex", "sales_rep")
+    dana = console.signed_in("dana", "sales_manager")
+    before = discounts_of(console)
+    assert "change an agreement" not in dana.get("/console/figures").text
+    owned = rita("agreement_get", agreement_id=sold)
+    for quantity in (100, 200):
+        change = {"action": "set_quantity", "line_id": owned["lines"][0]["line_id"], "quantity": quantity}
+        made = rita("agreement_amend", agreement_id=sold, effective_date=owned["as_of"], changes=[change])
+        rita("quote_price", quote_id=made["quote_id"])
+    assert discounts_of(console) == before
+    page = dana.get("/console/figures").text
+    assert "2 of the quotes change an agreement and count with the amount due." in page
+    assert "Quotes that change an agreement are not counted here." in page
+
+
+def discounts_of(console: Console) -> list[int]:
+    found: Any = console.app.read_unaudited(console.app.new_call(), lambda tx: figures(tx, days=90))
+    return [one["count"] for one in found["discounts"]]

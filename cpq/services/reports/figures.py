@@ -41,7 +41,7 @@ class TurnaroundFigure(TypedDict):
 
 
 class DiscountFigure(TypedDict):
-    """The number of quotes with a discount above `above`, up to the next step; `role` is the approver there."""
+    """The number of first sales with a discount above `above`, up to the next step; `role` is the approver there."""
 
     above: Amount | None
     up_to: Amount | None
@@ -66,6 +66,8 @@ class Figures(TypedDict):
     slow_minutes: int | None
     """Nine of ten decisions were made within this time."""
     discounts: list[DiscountFigure]
+    changes: int
+    """Quotes that change an agreement: in the pipeline with the amount due, negative where it is given back."""
     outcomes: list[OutcomeFigure]
 
 
@@ -83,6 +85,7 @@ def figures(tx: Tx, *, days: int) -> Figures:
         "turnaround": _turnaround(tx, minutes),
         "slow_minutes": _at(all_minutes, 90) if all_minutes else None,
         "discounts": _discounts(tx, since),
+        "changes": _changes(tx, since),
         "outcomes": _outcomes(tx, since, parts=12 if days > 100 else 6),
     }
 
@@ -165,7 +168,10 @@ def _at(values: Sequence[int], percent: int) -> int:
 
 
 def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
-    """Quotes by their total discount, between the steps of every ladder over discounts."""
+    """First sales by their total discount, between the steps of every ladder over discounts.
+
+    A change of an agreement has no price before discounts to compare with: its subtotal is less what it gives back.
+    """
     steps = {
         step.bound: step.outcome.role
         for ladder in tx.policies.ladders
@@ -180,7 +186,8 @@ def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
         passed = passed + sa.case((part > subtotal * to_micro(bound), 1), else_=0)
     number = passed.label("number")
     query = sa.select(number, sa.func.count()).select_from(_with_version())
-    counts: dict[Any, int] = dict(tx.connection.execute(query.where(_made(tx, since)).group_by(number)).all())
+    query = query.where(_made(tx, since), tables.quote_version.c.agreement.is_(None)).group_by(number)
+    counts: dict[Any, int] = dict(tx.connection.execute(query).all())
     edges: list[Decimal | None] = [None, *bounds, None]
     return [
         {
@@ -191,6 +198,11 @@ def _discounts(tx: Tx, since: datetime) -> list[DiscountFigure]:
         }
         for place in range(len(bounds) + 1)
     ]
+
+
+def _changes(tx: Tx, since: datetime) -> int:
+    query = sa.select(sa.func.count()).select_from(_with_version())
+    return tx.connection.scalar(query.where(_made(tx, since), tables.quote_version.c.agreement.is_not(None))) or 0
 
 
 def _is_of_discounts(ladder: Ladder) -> bool:
