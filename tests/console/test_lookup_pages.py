@@ -177,7 +177,7 @@ def test_policies_are_ladders_with_the_result_of_their_cases(sqlite_template: Pa
         page = dana.get("/console/policies").text
         assert "above 5\u202f% up to 20\u202f%" in page
         assert "above 100,000.00\N{NO-BREAK SPACE}USD up to 500,000.00\N{NO-BREAK SPACE}USD" in page
-        assert "all 73 cases pass" in page
+        assert "all 81 cases pass" in page
         cases = folder / "discounts_test.yaml"
         cases.write_text(cases.read_text().replace("discount_cap_sales_manager", "discount_cap_vp_sales"))
         assert "cases fail" in dana.get("/console/policies").text
