@@ -48,7 +48,7 @@ def is_meaningful(text: str) -> bool:
 def may_be_meaningful(text: str) -> bool:
     """Whether a text has an English word or a number, or all its words may be words: of another language, a unit.
 
-    `zzyzx` is none, because no common word has these letters side by side.
+    `zzyzx` is not a word: no common one has these letters side by side.
     """
     words = _words(text)
     if is_meaningful(text) or any(map(str.isdigit, text[:_CHARACTERS_MAX])):
