@@ -35,7 +35,7 @@ def add_repair(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> None
     valid = {str(problem["field"]): problem["valid_attributes"] for problem in listed if "valid_attributes" in problem}
     lines = {field.partition("/attributes")[0] for field in valid}
     is_all = all(
-        problem["code"] == Code.CONFIGURATION_INVALID
+        problem.get("code") == Code.CONFIGURATION_INVALID
         # What is missing across the lines of a quote is in no line.
         and str(problem.get("field", "")).partition("/attributes")[0] in lines
         for problem in listed
