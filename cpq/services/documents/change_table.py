@@ -8,7 +8,7 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
 from cpq.services.documents.agreement_change import REMOVED
-from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
+from cpq.services.documents.printed_quote import NO_PRICE, Content, PrintedQuote, Row
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,16 @@ def changed_line(printed: PrintedQuote, priced: Content, asked: Content) -> Chan
         return None
     t, currency = printed.tongue, printed.currency
     before, after = Decimal(change["quantity_before"]), Decimal(change["quantity_after"])
+    has_no_price = printed.has_no_price(priced["number"])
     figures = {"before": t.number(before), "after": t.number(after)}
     return ChangedLine(
         mark=_mark(printed, change),
         is_removed=change["action"] == REMOVED,
         named=t.label("named_change", name=t.text(asked["product_name"]), **figures),
         by=t.figure(f"+{t.number(after - before)}") if after > before else t.number(after - before),
-        price=t.amount(priced["line_total"], currency),
+        price=NO_PRICE if has_no_price else t.amount(priced["line_total"], currency),
         credit=t.amount(-priced["credit"], currency) if priced["credit"] else t.amount(0, currency),
-        difference=t.amount(priced["difference"], currency),
+        difference=NO_PRICE if has_no_price and not priced["credit"] else t.amount(priced["difference"], currency),
         **figures,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cpq.services.documents.line_table import PADDING_MM, millimetres
-from cpq.services.documents.printed_quote import Content, PrintedQuote, Row
+from cpq.services.documents.printed_quote import NO_PRICE, Content, PrintedQuote, Row
 from cpq.services.documents.totals import totals_of
 
 SETS_ABREAST_MAX = 4
@@ -87,10 +87,12 @@ def _cells(printed: PrintedQuote, one: Content) -> dict[tuple[str, int], Compare
         product_id = asked["product_id"]
         nth = times[product_id]
         times[product_id] += 1
+        if printed.has_no_price(line["number"]):
+            cells[product_id, nth] = ComparedCell(NO_PRICE, t.label("usage_title"))
+            continue
         quantity = f"{t.label('quantity')} {t.number(1 if 'ramp' in asked else line['quantity'])}"
-        cells[product_id, nth] = ComparedCell(
-            t.amount(line.get("difference", line["line_total"]), printed.currency), quantity, printed.recurring(line)
-        )
+        amount = t.amount(line.get("difference", line["line_total"]), printed.currency)
+        cells[product_id, nth] = ComparedCell(amount, quantity, printed.recurring(line))
     return cells
 
 

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from cpq.services.documents.agreement_change import REMOVED
 from cpq.services.documents.change_table import ChangedLine, change_details, changed_line
 from cpq.services.documents.locale import Tongue
-from cpq.services.documents.printed_quote import Content, PrintedQuote, in_printed_order
+from cpq.services.documents.printed_quote import NO_PRICE, Content, PrintedQuote, in_printed_order
 from cpq.services.documents.scope import Supplies
 
 NOTE_LENGTH_MAX = 400
@@ -58,6 +58,8 @@ class LineView:
     """In percent and as an amount; empty without a discount."""
     amount: str
     net: Decimal
+    has_no_price: bool
+    """Whether it is charged by its rates alone."""
     category: str
     category_name: str
     model: str
@@ -173,7 +175,9 @@ class LineTable:
             Group(inside[0].category_name, tuple(inside), self._sum(inside)) for inside in by_category.values()
         )
 
-    def _sum(self, lines: Iterable[LineView]) -> str:
+    def _sum(self, lines: Sequence[LineView]) -> str:
+        if all(line.has_no_price for line in lines):
+            return NO_PRICE
         return self._printed.tongue.amount(sum((line.net for line in lines), Decimal(0)), self._printed.currency)
 
     def _line(self, priced: Content) -> LineView:
@@ -186,6 +190,8 @@ class LineTable:
         is_ramp = "ramp" in asked
         each = priced["line_total" if is_ramp else "net_unit_price"]
         due = priced.get("difference", priced["line_total"])
+        has_no_price = self._printed.has_no_price(priced["number"]) and not due
+        unit_price = t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self._printed.currency)
         return LineView(
             number=t.number(self._numbers[priced["number"]]),
             name=t.text(asked["product_name"]),
@@ -195,12 +201,13 @@ class LineTable:
             details=tuple(self._details(priced, asked, product)),
             recurring=self._printed.recurring(priced),
             quantity=t.number(1 if is_ramp else priced["quantity"]),
-            unit_price=t.unit_price(priced["subtotal" if is_ramp else "unit_price"], self._printed.currency),
+            unit_price=NO_PRICE if has_no_price else unit_price,
             discount=t.figure(f"{t.percent(_rounded(pct))}\u2002{t.amount(-off, self._printed.currency)}")
             if off
             else "",
-            amount=t.amount(due, self._printed.currency),
+            amount=NO_PRICE if has_no_price else t.amount(due, self._printed.currency),
             net=Decimal(due),
+            has_no_price=has_no_price,
             category=product["category"],
             category_name=t.text(product["category_name"]),
             model=t.label("as_described", model=model),

@@ -13,6 +13,9 @@ from cpq.services.documents.locale import Tongue
 
 Content = Mapping[str, Any]
 
+NO_PRICE = "–"
+"""Printed for the price of a line that only its rates say."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -35,6 +38,11 @@ def in_printed_order(
     return [line for inside in groups.values() for line in inside]
 
 
+def is_in_no_total(usage: Content) -> bool:
+    """Whether nothing is committed for the use of a line: its price is then its rates, not zero."""
+    return usage.get("commitment") is None and not usage["rate_card"]["committed_per_period"]
+
+
 class PrintedQuote:
     """The content, with its lines by number, and its values in words."""
 
@@ -51,6 +59,10 @@ class PrintedQuote:
     def selected(self) -> Content:
         """The option set that the document offers."""
         return self.sets[0]
+
+    def has_no_price(self, number: int) -> bool:
+        """Whether only the rates of a line say what it costs."""
+        return "usage" in self.asked[number] and is_in_no_total(self.asked[number]["usage"])
 
     def product(self, product_id: str) -> Content:
         return self.products.get(product_id, _UNKNOWN)

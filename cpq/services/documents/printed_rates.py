@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cpq.services.documents.line_table import Note
-from cpq.services.documents.printed_quote import Content, PrintedQuote
+from cpq.services.documents.printed_quote import Content, PrintedQuote, is_in_no_total
 
 
 def rate_card_notes(printed: PrintedQuote, numbers: Mapping[int, int], sets: Iterable[Content]) -> Iterable[Note]:
@@ -66,7 +66,7 @@ def _rates(printed: PrintedQuote, card: Content) -> Iterable[str]:
 
 def _in_total(printed: PrintedQuote, usage: Content, unit: str, period: str) -> Iterable[str]:
     t, card, commitment = printed.tongue, usage["rate_card"], usage.get("commitment")
-    if commitment is None and not card["committed_per_period"]:
+    if is_in_no_total(usage):
         yield t.label("usage_not_in_total")
         return
     price = t.amount(card["committed_per_period"], printed.currency)
