@@ -147,6 +147,8 @@ class LineTable:
     def sections(self) -> Iterable[Section]:
         t = self._printed.tongue
         recurring = "recurring" if self._printed.has_term else "recurring_once"
+        if "agreement" in self._printed.quote:  # Each line is for what is left of its own term.
+            recurring = "recurring_change"
         for name, is_recurring in (("one_time", False), (recurring, True)):
             inside = [
                 self.lines[line["number"]]

@@ -66,8 +66,8 @@ class DocumentView:
     notes: tuple[str, ...]
     sections: tuple[Section, ...]
     has_discount: bool
-    is_change: bool
-    """Whether it changes an agreement; its table then shows before, change and after."""
+    change_note: str
+    """Of a quote that changes an agreement, whose table shows before, change and after; else empty."""
     widths: Widths
     totals: tuple[Row, ...]
     total: str
@@ -169,7 +169,7 @@ class _Presenter:
             notes=printed.paragraphs(quote["notes"]),
             sections=tuple(table.sections()),
             has_discount=table.has_discount,
-            is_change=bool(change),
+            change_note=self._change_note(),
             widths=widths_of(table.lines.values(), t, total),
             totals=tuple(totals_of(printed, selected)),
             total=total,
@@ -231,6 +231,12 @@ class _Presenter:
         elif change := self.quote.get("agreement"):
             yield Row(t.label("agreement"), t.text(", ".join((change["agreement_id"], *change["also"]))))
             yield Row(t.label("effective"), t.day(date.fromisoformat(change["effective_date"]), is_short=True))
+
+    def _change_note(self) -> str:
+        change = self.quote.get("agreement")
+        if change is None:
+            return ""
+        return self.tongue.label("change_note", day=self.tongue.day(date.fromisoformat(change["effective_date"])))
 
     def _day(self, name: str, *, is_short: bool = True) -> str:
         return self.tongue.day(date.fromisoformat(self.quote[name]), is_short=is_short)

@@ -86,7 +86,10 @@ class PrintedQuote:
         if not (self.has_term or self.asked[priced["number"]].get("own_term")):
             return self.tongue.label(f"{key}_once", **shown)
         periods = priced["periods"]
-        number = self.tongue.figure(periods) if isinstance(periods, str) else self.tongue.number(periods)
+        if isinstance(periods, str):  # A part of one period is `183/365`; its `0` is there for spreadsheets.
+            number = self.tongue.figure(periods.removeprefix("0 "))
+        else:
+            number = self.tongue.number(periods)
         if count == 1 and periods == 1:
             return self.tongue.label(f"{key}_price_one", **shown, periods=number)
         return self.tongue.label(f"{key}_price", **shown, periods=number)

@@ -24,7 +24,8 @@ def totals_of(printed: PrintedQuote, chosen: Content) -> Iterable[Row]:
         on = t.amount(base, currency)
         label = t.label("named_tax", name=name, rate=rate, base=on) if name else t.label("tax", rate=rate, base=on)
         yield Row(label, t.amount(tax, currency))
-    yield Row(t.label(total_label(chosen)), t.money(chosen["total"], currency), is_total=True)
+    total = chosen["total"] if "credit_total" not in chosen else abs(chosen["total"])  # The label says whose it is.
+    yield Row(t.label(total_label(chosen)), t.money(total, currency), is_total=True)
 
 
 def total_label(chosen: Content) -> str:

@@ -145,11 +145,15 @@ def test_a15_a_page_names_what_it_is_and_what_goes(printed: Printed):
     id_ = paper.content["quote"]["agreement"]["agreement_id"]
     for text in ("Amendment", id_, "Effective from", "Jun 1, 2027", "Removed from Jun 1, 2027", "You have"):
         assert text in paper.text, text
+    assert "Credit: what no longer applies of the price agreed before, from June 1, 2027 on." in paper.text
+    assert "10.00 a year × 183/365 years" in paper.text
     assert "Renewal" in printed("renewal").pages[0]
     over = printed("cancellation")
     assert "Cancellation" in over.pages[0]
     assert "Amount in your favour" in over.text
     assert "in our favour" in over.text
+    assert f"Amount in your favour ${-over.content['option_sets'][0]['total']:,.2f}" in over.text.replace("\n", " ")
+    assert "for one billing period" not in over.text, "a credit is for what is left of the term"
 
 
 @pytest.mark.parametrize("template", ONE_SET)
@@ -229,6 +233,7 @@ def test_a01_an_order_is_confirmed_with_its_billing_schedule(desk: Tools, confir
     number = order["order"]["number"]
     for text in ("Order confirmation", number, "Billing schedule", "recorded by rita", "Total before tax"):
         assert text in paper.text, text
+    assert "All amounts in USD" in paper.text.partition("Billing schedule")[2]
     assert "valid until" not in paper.text.lower()
     printed = paper.content["order"]
     assert [due["amount"] for due in printed["schedule"]] == [due["amount"] for due in order["schedule"]]
