@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
 
 from cpq.base.errors import bad_field
 from cpq.domain.billing_periods import NOUNS
@@ -245,6 +256,12 @@ class LineItem(Part):
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
     ] = None
     review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
+    _sent: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def sent(self) -> Mapping[str, Any]:
+        """As the caller wrote it, of a `SentLine`: what was read has amounts in millionths."""
+        return self._sent
 
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()
@@ -265,6 +282,16 @@ class LineItem(Part):
     @property
     def _has_aside(self) -> bool:
         return not (self.internal_notes is None and self.sources is None and self.review is None)
+
+
+def _with_sent(value: Any, read: ValidatorFunctionWrapHandler) -> LineItem:
+    line: LineItem = read(value)
+    line._sent = value
+    return line
+
+
+SentLine = Annotated[LineItem, WrapValidator(_with_sent)]
+"""A line that an answer repeats in a call."""
 
 
 def require_sold(lines: Sequence[LineItem], field: str) -> None:

@@ -53,6 +53,7 @@ from mcp_facade.line_arguments import (
     LineItem,
     RampStep,
     Review,
+    SentLine,
     Sources,
     arranged,
     aside,
@@ -290,7 +291,7 @@ def quote_check(
     *,
     quote_id: Annotated[Identifier | None, Field(description="A quote; or give line_items.")] = None,
     line_items: Annotated[
-        list[LineItem], Field(max_length=LINES_MAX, description="Lines that are not stored yet."), Listed
+        list[SentLine], Field(max_length=LINES_MAX, description="Lines that are not stored yet."), Listed
     ] = [],  # noqa: B006
     account_id: Annotated[
         Identifier | None, Field(description="With line_items: the customer, so that only what has a price is offered.")
@@ -305,7 +306,7 @@ def quote_check(
     if quote_id is not None:
         return check_quote(tx, quote_id)
     require_sold(line_items, "/line_items")
-    given = [line.model_dump(exclude_unset=True, mode="python") for line in line_items]
+    given = [line.sent for line in line_items]
     return check_given(tx, [line.as_draft(0) for line in line_items], given, account_id)
 
 

@@ -152,6 +152,50 @@ def test_products_that_require_and_exclude_each_other_are_repaired_too(app: App,
     assert follow(tools, checked)["warnings"] == []
 
 
+TERMS: list[dict[str, Any]] = [
+    {"unit_price": 7, "price_reason": "A match."},
+    {"discount_pct": 0.00005},
+    {"discount_pct": 3, "notes": "For the yard.", "internal_notes": "Ask Kim.", "review": ["The yard."]},
+    {"discount_amount": "2.50"},
+    {"attributes": {"colour": "blue", "height": 1.5, "wet": True}, "option_set": None},
+]
+MONTHLY: list[dict[str, Any]] = [
+    {
+        "selling_model": "monthly",
+        "term_months": 24,
+        "ramp": [{"months": 12, "discount_pct": 5}, {"months": 12, "uplift_pct": 2.5}],
+    },
+    {"start_date": "2026-12-01", "end_date": "2027-01-31", "billing_period": "month"},
+]
+
+
+def test_the_next_call_repeats_every_term_of_a_line_as_it_was_sent(app: App, tools: Tools):
+    catalogue(app, AIR)
+    price = {"product_id": "oil", "price_book": "list", "currency": "USD", "unit_price": "10", "cost": "5"}
+    engine.import_dicts(app, "prices", {**price, "billing_period": "monthly"})
+    given: list[dict[str, Any]] = [{"product_id": "m100", "quantity": 1, **term} for term in TERMS]
+    given += [{"product_id": "oil", "quantity": 2, **term} for term in MONTHLY]
+    given += [
+        {
+            "product_id": "prod_use_air",
+            "quantity": 1,
+            "commitment": {"amount": 500, "per": "month"},
+            "expected_quantity": 12.5,
+        },
+        {"custom": {"name": "Crane", "unit_price": 100, "cost": 60.5}, "quantity": 1},
+    ]
+    wanted = tools("quote_create", account_id=ACME, term_months=12, line_items=[*given, *lines(d1000=1)])
+    checked = tools("quote_check", account_id=ACME, line_items=given)
+    call = checked["next_call"]
+    assert call["arguments"]["line_items"] == [*given, {"product_id": "d1000", "quantity": 1}]
+    stored = tools(call["tool"], **call["arguments"], term_months=12)
+    assert [amounts(line) for line in stored["line_items"]] == [amounts(line) for line in wanted["line_items"]]
+
+
+def amounts(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name != "line_id"}
+
+
 def test_option_sets_are_checked_alone(app: App, tools: Tools):
     catalogue(app, AIR)
     small, large = ({**line, "option_set": name} for name, (line,) in (("A", lines(m100=1)), ("B", lines(m250=1))))
