@@ -238,6 +238,23 @@ def test_one_of_quote_and_lines_is_given(tools: Tools):
     assert tools.error("quote_check", line_items=lines(nowhere=1))["code"] == "NOT_FOUND"
 
 
+def test_what_a_quote_would_refuse_is_refused_before_the_rules_are_asked(app: App, tools: Tools):
+    catalogue(app, AIR)
+    half = [{"product_id": "m100", "quantity": 1.5}]
+    for given in ({"line_items": half}, {"account_id": "acct_nobody", "line_items": lines(m100=1)}):
+        error, wanted = (tools.error(name, **{"account_id": ACME, **given}) for name in ("quote_check", "quote_create"))
+        fields = ("code", "message", "details")
+        assert {name: error.get(name) for name in fields} == {name: wanted.get(name) for name in fields}
+    assert tools.error("quote_check", line_items=half)["details"]["field"] == "/line_items/0/quantity"
+
+
+def test_an_item_of_no_catalogue_needs_no_account_to_be_checked(app: App, tools: Tools):
+    catalogue(app, AIR)
+    crane = {"custom": {"name": "Crane", "unit_price": 100}, "quantity": 0.5}
+    checked = tools("quote_check", line_items=[crane, {**crane, "quantity": 2}, *lines(m100=1, d125=1)])
+    assert checked["is_complete"]
+
+
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_rules_survive_an_export_and_its_import(app: App, form: str, tmp_path: Path):
     catalogue(app, AIR, PLANS, TOP, OIL)

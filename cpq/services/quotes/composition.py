@@ -138,7 +138,7 @@ def compose(
     Texts that are written now are checked for what is not the customer's; stored ones when they are sent. `stored_day`
     is the last valid day that was asked for before: once it is over, the policies decide again.
     """
-    draft, undated = with_months(_with_custom_ids(with_clauses(tx.policies.library, draft)))
+    draft, undated = with_months(with_custom_ids(with_clauses(tx.policies.library, draft)))
     buyer, products, rules = gather(tx, draft)
     if any(line.product_id not in products for line in draft.lines):
         draft = by_id(tx, draft, products)
@@ -218,9 +218,9 @@ def gather(tx: Tx, draft: Draft) -> Facts:
         listed = {line.product_id for line in draft.lines if line.agreed and line.agreed.ignores_contract}
         kept = without_contract(found.products, listed) | kept_products(draft, found.products)
         found = found._replace(products=kept)
-    if not custom or found.buyer is None:
+    if not custom:
         return found
-    book = found.buyer.price_books[0]
+    book = found.buyer.price_books[0] if found.buyer else ""
     return found._replace(products=found.products | {line.product_id: custom_product(line, book) for line in custom})
 
 
@@ -263,7 +263,8 @@ def custom_product(line: DraftLine, price_book: str) -> ProductFacts:
     )
 
 
-def _with_custom_ids(draft: Draft) -> Draft:
+def with_custom_ids(draft: Draft) -> Draft:
+    """The draft with an id of its own for each item of no catalogue."""
     if not draft.custom_lines:
         return draft
     lines = (line._replace(product_id=f"{CUSTOM}:{line.number}") if line.custom else line for line in draft.lines)

@@ -131,7 +131,7 @@ def _clause(library: ClauseLibrary, note: str | None, field: str) -> str | None:
 
 def draft_problems(tx: Tx, draft: Draft, buyer: AccountFacts | None) -> list[CpqError]:
     """The problems of the draft apart from its lines."""
-    return [*_account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
+    return [*account_problems(tx, draft.account_id, buyer), *_term_problems(tx, draft), *_set_problems(draft)]
 
 
 def validity_problems(draft: Draft, today: date) -> list[CpqError]:
@@ -249,7 +249,8 @@ def _not_for_customer(at: str, secret: Finding) -> CpqError:
     return CpqError(Code.VALIDATION_ERROR, message, field=at, found=secret.words, hint=hint)
 
 
-def _account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
+def account_problems(tx: Tx, account_id: str, buyer: AccountFacts | None) -> list[CpqError]:
+    """An account that does not exist, is not active, or has no taxes."""
     if buyer is None:
         return [missing_account(tx, account_id)]
     if not buyer.active:

@@ -21,9 +21,9 @@ from cpq.domain.quotes.quote import line_id
 from cpq.services.catalog import repository as catalog
 from cpq.services.catalog.repository import Facts, model_of
 from cpq.services.quotes import cross_lines, repository
-from cpq.services.quotes.composition import by_id, gather
+from cpq.services.quotes.composition import by_id, gather, with_custom_ids
 from cpq.services.quotes.cross_lines import Place
-from cpq.services.quotes.draft_check import check_lines, refuse
+from cpq.services.quotes.draft_check import account_problems, check_lines, fraction_problems, refuse
 from cpq.storage.schema import tables
 
 ROUNDS_MAX = 12
@@ -119,9 +119,9 @@ def check_given(
 ) -> QuoteCheck:
     """Check lines that are not stored; `given` are the same as the caller wrote them."""
     numbered = tuple(line._replace(number=number) for number, line in enumerate(lines, 1))
-    draft = Draft(account_id=account_id or "", currency="", lines=numbered)
+    draft = with_custom_ids(Draft(account_id=account_id or "", currency="", lines=numbered))
     check = _Check(tx, draft, [f"/line_items/{index}" for index in range(len(lines))])
-    refuse([problem for one in check.checked.values() for problem in one.problems])
+    refuse(check.refusals())
     answer = check.answer()
     if answer["violations"] and (changes := check.changes()):
         items = check.changed_items(given, changes)
@@ -157,6 +157,13 @@ class _Check:
             "suggestions": suggestions[:LISTED_MAX],
             "message": message,
         }
+
+    def refusals(self) -> list[CpqError]:
+        """What creating a quote of these lines would refuse, whatever its terms are."""
+        facts, account_id = self._facts, self.draft.account_id
+        account = account_problems(self._tx, account_id, facts.buyer) if account_id else []
+        invalid = [problem for one in self.checked.values() for problem in one.problems]
+        return [*account, *fraction_problems(self.draft, facts.products), *invalid]
 
     def changes(self) -> list[_Change] | None:
         """The changes after which every required rule holds; None where no such changes were found."""
