@@ -189,11 +189,13 @@ def _required(rule: QuoteRule, inside: Inside) -> Finding | None:
         bound = low if low is not None and count < low else high if high is not None and count > high else None
         if bound is not None:
             needs.append(Need(total, bound - count))
-            words.append(f"{total} is {shown(count)}, and at {'least' if bound is low else 'most'} {shown(bound)}")
+            how, end = ("least", "needed") if count < bound else ("most", "allowed")
+            verb = "are" if total.measure in (PIECES, LINES) and bound != 1 else "is"
+            words.append(f"{total} is {shown(count)}, and at {how} {shown(bound)} {verb} {end}")
     if not needs:
         return None
     totals = [total for total, _ in (*rule.when, *rule.then)]
-    return _finding(rule, _lines(totals, inside), needs, f"{'; '.join(words)} is needed")
+    return _finding(rule, _lines(totals, inside), needs, "; ".join(words))
 
 
 def _forbidden(rule: QuoteRule, inside: Inside) -> Finding | None:

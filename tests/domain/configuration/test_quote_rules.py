@@ -90,3 +90,15 @@ def test_the_repair_of_a_missing_sum_makes_the_rule_hold(quoted: list[QuotedItem
         assert best is not None
         added = QuotedItem(9, "new", "x", Decimal(best[1]), values)
         assert check_quote_rules([*quoted, added], [compiled]) == []
+
+
+def test_what_is_missing_is_needed_and_what_is_too_much_is_not_allowed():
+    bounds = {"left": {"max": 3}, "right": {"min": 2}, "left.lines": {"max": 1}, "left.size": {"max": Decimal("0.5")}}
+    quoted = [QuotedItem(line, "a", "x", Decimal(500), {"size": Decimal(1), "wet": True}) for line in (0, 1)]
+    (found,) = check_quote_rules(quoted, [rule(then=bounds)])
+    assert found.found.split("; ") == [
+        "left is 1000, and at most 3 are allowed",
+        "right is 0, and at least 2 are needed",
+        "left.lines is 2, and at most 1 is allowed",
+        "left.size is 1000, and at most 0.5 is allowed",
+    ]
