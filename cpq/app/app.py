@@ -229,6 +229,14 @@ class App:
         self.database.close()
 
     def _attempt(self, call: Call, once: Callable[[], T]) -> T:
+        """`_retried`; what a refusal left for later is found when its transaction has ended."""
+        try:
+            return self._retried(call, once)
+        except CpqError as refused:
+            refused.complete()
+            raise
+
+    def _retried(self, call: Call, once: Callable[[], T]) -> T:
         """Retry the whole transaction on transient failures, up to ATTEMPTS_MAX times or until the deadline.
 
         A lost server is tried until the deadline: while a standby takes over, attempts fail quickly and mean nothing.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cached_property
+from typing import cast
 
 
 class Code(StrEnum):
@@ -42,6 +44,17 @@ _MEANINGS = {
 }
 
 
+class Later:
+    """Details that take long to find, as the detail `later`: found once, when the refused transaction has ended."""
+
+    def __init__(self, find: Callable[[], Mapping[str, object]]) -> None:
+        self._find = find
+
+    @cached_property
+    def found(self) -> Mapping[str, object]:
+        return self._find()
+
+
 class CpqError(Exception):
     """A failure the caller can act on. `details` are JSON values: the field, its bounds, the next call."""
 
@@ -50,6 +63,13 @@ class CpqError(Exception):
         self.code = code
         self.message = message
         self.details: dict[str, object] = {name: value for name, value in details.items() if value is not None}
+
+    def complete(self) -> None:
+        """Find what was left for later. No transaction may be open, because others would wait for it."""
+        for part in (self.details, *cast("list[dict[str, object]]", self.details.get("problems", []))):
+            if isinstance(later := part.get("later"), Later):
+                del part["later"]
+                part |= later.found
 
 
 def next_call(tool: str, **arguments: object) -> dict[str, object]:

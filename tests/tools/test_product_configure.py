@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from cpq.domain.configuration import solver
+from cpq.domain.configuration.solver import configurator
 from tests.support.engine import Tools
 from tests.support.quotes import ACME, SEATS, new_quote, stored
 
@@ -127,3 +129,37 @@ def test_a_name_that_no_option_has_is_not_dropped_from_a_quote(tools: Tools):
     assert error["code"] == "CONFIGURATION_INVALID"
     assert "valid_attributes" not in error["details"]
     assert error["details"]["next_call"]["tool"] == "catalog_get"
+
+
+def test_other_quotes_are_written_while_the_options_of_a_refused_one_are_searched(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+):
+    created: list[str] = []
+    search = solver.Configurator.nearest
+
+    def nearest(*given: Any, **named: Any) -> solver.Suggestions:
+        created.append(new_quote(tools, SEATS))
+        return search(*given, **named)
+
+    monkeypatch.setattr(solver.Configurator, "nearest", nearest)
+    line = {"product_id": SERIES, "quantity": 1, "attributes": BROKEN}
+    error = tools.error("quote_create", account_id=ACME, line_items=[line, line])
+    assert len(created) == 2
+    valid = [one["valid_attributes"] for one in error["details"]["problems"] if "valid_attributes" in one]
+    assert [one["voltage"] for one in valid] == ["460", "460"]
+
+
+def test_the_lines_of_a_refused_quote_share_the_work_of_one_question(tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(configurator, "PROPAGATIONS_MAX", 2_000)
+    line = {"product_id": SERIES, "quantity": 1, "attributes": BROKEN}
+    error = tools.error("quote_create", account_id=ACME, line_items=[line] * 3)
+    assert error["code"] == "CONFIGURATION_INVALID"
+    problems = [one for one in error["details"]["problems"] if "not_repaired" in one]
+    assert len(problems) >= 2
+    for problem in problems:
+        assert "took too long" in problem["not_repaired"]
+        assert problem["next_call"] == {
+            "tool": "product_configure",
+            "arguments": {"product_id": SERIES, "attributes": BROKEN},
+        }
+    assert error["details"].get("next_call", {}).get("tool") != "quote_create"

@@ -21,14 +21,12 @@ from cpq.domain.quotes.customer_text import Finding, find_doubt, find_secret
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
-from cpq.services.catalog.configurators import configurator_of, surcharges_of
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
+from cpq.services.quotes.configuration_repair import Repairs
 from cpq.services.quotes.other_customers import customer_names
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
-REPAIRED_MAX = 10
-"""Invalid lines for which a valid configuration is searched; more are repaired call by call."""
 
 MONEY_WORDS = frozenset(
     {
@@ -59,17 +57,16 @@ class CheckedLine(NamedTuple):
 def check_lines(
     draft: Draft, products: Mapping[str, ProductFacts], buyer: AccountFacts | None = None, today: date | None = None
 ) -> dict[int, CheckedLine]:
-    """Checks of all lines that need one, by their place in the draft; what is invalid comes with the nearest valid."""
+    """Checks of all lines that need one, by their place in the draft; what is invalid gets the nearest valid later."""
     simple = {id_ for id_, product in products.items() if _is_simple(product)}
     found: dict[int, CheckedLine] = {}
-    repaired = 0
+    repairs = Repairs(buyer, today)
     for index, line in enumerate(draft.lines):
         if (line.attributes or line.product_id not in simple) and not is_kept(line):
             one = found[index] = _check_line(index, line, products)
             invalid = next((error for error in one.problems if error.code is Code.CONFIGURATION_INVALID), None)
-            if invalid is not None and repaired < REPAIRED_MAX:
-                repaired += 1
-                invalid.details |= _repair(line, products[line.product_id], buyer, today)
+            if invalid is not None:
+                invalid.details |= repairs.of(line, products[line.product_id])
     return found
 
 
@@ -435,28 +432,6 @@ def _option_problems(at: str, product: ProductFacts, checked: configuration.Chec
         )
         for problem in checked.problems
     ]
-
-
-def _repair(
-    line: DraftLine, product: ProductFacts, buyer: AccountFacts | None, today: date | None
-) -> dict[str, object]:
-    """Why the options cannot stand together, and the nearest valid ones; nothing that the search did not prove."""
-    day = today.isoformat() if today else ""
-    surcharges = surcharges_of(product, buyer, day, line.selling_model or "")
-    try:
-        configurator = configurator_of(product, surcharges)
-    except CpqError:
-        return {}
-    verdict = configurator.check(line.attributes)
-    known: dict[str, object] = {"conflicts": [conflict.words() for conflict in verdict.conflicts]}
-    is_named = line.attributes.keys() <= configurator.model.options.keys()
-    # A name that no option has means something; a proposal without it would lose that.
-    found = configurator.nearest(line.attributes, surcharges=surcharges, count=1).found if is_named else ()
-    if found and not found[0].needs:
-        valid = dict(found[0].given)
-        known["valid_attributes"] = valid
-        known["next_call"] = next_call("product_configure", product_id=product.id, attributes=valid)
-    return {name: value for name, value in known.items() if value}
 
 
 def pick_models(

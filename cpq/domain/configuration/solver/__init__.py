@@ -1,7 +1,8 @@
 """Answers about configurations by search: conflicts, nearest valid ones, remaining values, completions."""
 
-from cpq.domain.configuration.solver.configurator import Configurator
+from cpq.domain.configuration.solver.configurator import Configurator, effort_of_question
 from cpq.domain.configuration.solver.formula import ModelTooLargeError
+from cpq.domain.configuration.solver.kernel import Effort
 from cpq.domain.configuration.solver.verdicts import (
     Change,
     Choice,
@@ -23,6 +24,7 @@ __all__ = [
     "Conflict",
     "Domain",
     "Domains",
+    "Effort",
     "Goal",
     "ModelTooLargeError",
     "Possibility",
@@ -30,4 +32,5 @@ __all__ = [
     "Suggestions",
     "ValueAnswer",
     "Verdict",
+    "effort_of_question",
 ]

@@ -35,6 +35,11 @@ PROPAGATIONS_MAX = 30_000_000
 """The work for one question: some seconds at most."""
 
 
+def effort_of_question() -> Effort:
+    """For several questions that may together take what one may."""
+    return Effort(CONFLICTS_OF_SEARCH_MAX, PROPAGATIONS_MAX)
+
+
 class Configurator:
     """A compiled model. It has no state that a question changes: one serves any number of threads."""
 
@@ -61,14 +66,14 @@ class Configurator:
         """Its clauses, which its memory follows."""
         return len(self._encoding.formula.clauses)
 
-    def check(self, choices: Mapping[str, object]) -> Verdict:
+    def check(self, choices: Mapping[str, object], *, effort: Effort | None = None) -> Verdict:
         """Whether the choices are valid with defaults for what was left out; if not, why. No solver while they are."""
         checked = self.model.check(choices)
         if not checked.problem_count:
             return Verdict(checked, is_valid=True, can_be_completed=True, conflicts=())
         conflicts: list[Conflict] = []
         can_be_completed: bool | None = None
-        with self._question(choices) as question:
+        with self._question(choices, effort) as question:
             try:
                 is_readable = not question.unread and not question.unknown
                 can_be_completed = question.kernel.is_satisfiable(question.bits()) and is_readable
@@ -84,13 +89,14 @@ class Configurator:
         locked: Collection[str] = (),
         surcharges: Surcharges | None = None,
         count: int = 3,
+        effort: Effort | None = None,
     ) -> Suggestions:
         """Valid configurations that change the choices least: what is to be kept, then numbers, defaults and price.
 
         A second one keeps a choice that the first one changes. Locked options keep their given value.
         """
         prices = surcharges or {}
-        with self._question(choices) as question:
+        with self._question(choices, effort) as question:
             if any(name in locked for name in question.unread):
                 return Suggestions(())
             kept = {literal: choice for literal, choice in question.chosen.items() if choice.option in locked}
@@ -133,8 +139,8 @@ class Configurator:
         with self._question(choices) as question:
             return Remaining(question, 1).value(option, value)
 
-    def _question(self, choices: Mapping[str, object]) -> Question:
-        return Question(self._encoding, choices, Effort(*self._limits), self._engine)
+    def _question(self, choices: Mapping[str, object], effort: Effort | None = None) -> Question:
+        return Question(self._encoding, choices, effort or Effort(*self._limits), self._engine)
 
 
 def _best(

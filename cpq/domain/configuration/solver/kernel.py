@@ -27,10 +27,14 @@ class Effort:
         self.conflicts = conflicts
         self.propagations = propagations
 
+    @property
+    def is_spent(self) -> bool:
+        return self.conflicts <= 0 or self.propagations <= 0
+
     def spend(self, *, conflicts: int = 0, propagations: int = 0) -> None:
         self.conflicts -= conflicts
         self.propagations -= propagations
-        if self.conflicts <= 0 or self.propagations <= 0:
+        if self.is_spent:
             raise OutOfEffortError
 
 
