@@ -196,6 +196,35 @@ def amounts(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name != "line_id"}
 
 
+def test_a_rule_about_chosen_options_is_repaired_at_the_lines_that_chose_them(app: App, tools: Tools):
+    strong = {"categories": ["air_machines"], "where": {"hp": {"min": 100}}}
+    few = {
+        "id": "FEW",
+        "say": "At most one strong machine.",
+        "sets": {"strong": strong},
+        "then": {"strong": {"max": 1}},
+    }
+    power = {**few, "id": "POWER", "say": "The grid gives 400 hp.", "then": {"strong.hp": {"max": 400}}}
+    catalogue(app, few)
+    options = {"hp": {"type": "integer", "min": 10, "max": 500, "default": 50}}
+    row = engine.product_row(id="m100", category="air_machines", specs={"cfm": 100}, options=options)
+    engine.import_dicts(app, "products", {**row, "product_type": "configurable"})
+    given = [{"product_id": "m100", "quantity": 3, "attributes": {"hp": hp}} for hp in (150, 20, 200)]
+    checked = tools("quote_check", line_items=given)
+    (found,) = checked["violations"]
+    assert found["found"] == "strong is 6, and at most 1 is allowed"
+    assert found["repair"] == {
+        "add": [],
+        "change": [{"line": "/line_items/0", "quantity": 1}],
+        "remove": ["/line_items/2"],
+    }
+    assert follow(tools, checked)["is_complete"]
+    engine.import_dicts(app, "rules", power, {**few, "active": False})
+    checked = tools("quote_check", line_items=given)
+    assert checked["violations"][0]["repair"]["change"] == [{"line": "/line_items/0", "quantity": 2}]
+    assert follow(tools, checked)["is_complete"]
+
+
 def test_option_sets_are_checked_alone(app: App, tools: Tools):
     catalogue(app, AIR)
     small, large = ({**line, "option_set": name} for name, (line,) in (("A", lines(m100=1)), ("B", lines(m250=1))))

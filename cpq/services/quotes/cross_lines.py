@@ -85,14 +85,22 @@ def _quoted(line: DraftLine, products: Products) -> configuration.QuotedProduct:
     return configuration.QuotedProduct(line.product_id, line.quantity, chosen)
 
 
-def _items(place: Place, products: Products) -> Iterator[QuotedItem]:
-    """The product of a line, with its chosen options, and all the components inside it."""
+def own_item(place: Place, products: Products) -> QuotedItem | None:
+    """The product of a line, with its chosen options."""
     product = products.get(place.line.product_id)
     if product is None:
-        return
-    quantity = Decimal(place.line.quantity)
+        return None
     options = model_of(product).check(place.line.attributes).choices if product.options else {}
-    yield _item(place.at, product, quantity, options)
+    return _item(place.at, product, Decimal(place.line.quantity), options)
+
+
+def _items(place: Place, products: Products) -> Iterator[QuotedItem]:
+    """The product of a line, and all the components inside it."""
+    own = own_item(place, products)
+    if own is None:
+        return
+    yield own
+    product, quantity = products[own.product_id], own.quantity
     for part in repository.chosen_components(product, place.line.attributes):
         if part.product_id in products:
             inside = products[part.product_id]

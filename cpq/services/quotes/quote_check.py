@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, NamedTuple, NotRequired
@@ -14,7 +14,17 @@ from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.errors import Code, CpqError, next_call
 from cpq.domain.configuration.options import EXACT
-from cpq.domain.configuration.quote_rules import LINES, PIECES, Finding, Need, ProductSet, QuoteRule, addition, measured
+from cpq.domain.configuration.quote_rules import (
+    LINES,
+    PIECES,
+    Finding,
+    Need,
+    ProductSet,
+    QuotedItem,
+    QuoteRule,
+    addition,
+    measured,
+)
 from cpq.domain.configuration.relations import Related, Relation
 from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.quote import line_id
@@ -251,7 +261,7 @@ class _Check:
         else:
             lines = (own.at,)
             missing = Decimal(one.missing or 1)
-            line = _line_of(places, lambda id_: id_ == one.other_id)
+            line = _line_of(places, lambda place: place.line.product_id == one.other_id)
             changes = (_grown(line, missing) if line else self._added(one.other_id, missing),)
         missing_pieces = None if one.missing is None else Decimal(one.missing)
         is_required = one.kind is not Relation.RECOMMENDS
@@ -266,7 +276,7 @@ class _Check:
             yield from _reduced(need, one, places, facts)
             return
         if need.total.measure == PIECES and finding.add is None:
-            line = _line_of(places, lambda id_: _is_in(one, id_, facts))
+            line = _line_of(places, lambda place: _in_set(one, place, facts))
             if line is not None:
                 yield _grown(line, need.missing)
                 return
@@ -372,14 +382,15 @@ def _finding(kind: str, message: str, line: str, rule_id: str | None) -> CrossLi
     }
 
 
-def _is_in(one: ProductSet, product_id: str, facts: Facts) -> bool:
-    product = facts.products.get(product_id)
-    return product is not None and one.holds(product.id, product.category, {**product.specs, **product.attributes})
+def _in_set(one: ProductSet, place: Place, facts: Facts) -> QuotedItem | None:
+    """The product of a line, with its chosen options, if the set has it."""
+    item = cross_lines.own_item(place, facts.products)
+    return item if item and one.holds(item.product_id, item.category, item.values) else None
 
 
-def _line_of(places: Sequence[Place], is_wanted: Any) -> DraftLine | None:
-    """The first line of such a product whose quantity can be raised: not one with a ramp."""
-    return next((place.line for place in places if is_wanted(place.line.product_id) and not place.line.ramp), None)
+def _line_of(places: Sequence[Place], is_wanted: Callable[[Place], object]) -> DraftLine | None:
+    """The first such line whose quantity can be raised: not one with a ramp."""
+    return next((place.line for place in places if not place.line.ramp and is_wanted(place)), None)
 
 
 def _grown(line: DraftLine, missing: Decimal) -> _Change:
@@ -391,11 +402,11 @@ def _reduced(need: Need, one: ProductSet, places: Sequence[Place], facts: Facts)
     surplus = -need.missing
     for place in reversed(places):
         line = place.line
-        if surplus <= 0 or not _is_in(one, line.product_id, facts):
+        item = _in_set(one, place, facts) if surplus > 0 else None
+        each = measured(need.total, item.values) if item else Decimal(0)
+        if each <= 0:
             continue
-        product = facts.products[line.product_id]
-        each = measured(need.total, {**product.specs, **product.attributes})
-        if need.total.measure == LINES or each <= 0:
+        if need.total.measure == LINES:
             yield _Change(line.number, line.product_id, 0)
             surplus -= 1
             continue
