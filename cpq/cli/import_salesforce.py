@@ -31,7 +31,9 @@ def import_salesforce(options: Options, folder: Path, dry_run: bool, inactive_sc
 
     DIR holds a CSV for each object (Product2.csv, PricebookEntry.csv, …), in any folders, with the columns that SFDMU
     writes. All or nothing, and loading an export again changes only what changed in it. At the end stands what became
-    of every row of every file: taken, translated, or without a counterpart, with the reason. The standard price book
+    of every row of every file: taken, translated, or without a counterpart, with the reason. A JSON file may hold facts
+    about constraint models (types, relations, domains, pairs of products). Every part of them is accounted for, too.
+    Their statements are in Salesforce's own language, and have no counterpart. The standard price book
     becomes `list`. Taxes and accounts are in no such export: prices get the tax category `standard`.
 
     \b
@@ -93,8 +95,23 @@ def _show_losses(losses: dict[str, Any], others: list[str]) -> None:
         show_table(("file", "column", "rows"), left_out, numbers=("rows",))
     if others:
         click.echo(f"No tables, not read: {', '.join(others)}")
-    parts = [f"{losses[name]:,} {word}" for name, word in OUTCOMES.items()]
-    click.echo(f"\n{counted(losses['rows'], 'row')} accounted for: {', '.join(parts)}.")
+    click.echo(f"\n{counted(losses['rows'], 'row')} accounted for: {_by_outcome(losses)}.")
+    _show_models(losses["constraint_models"])
+
+
+def _show_models(models: dict[str, Any]) -> None:
+    if not models["parts"]:
+        return
+    click.echo("\nParts of constraint models:")
+    rows = [
+        (OUTCOMES[one["outcome"]], one["model"], one["part"], one["parts"], one["reason"]) for one in models["reasons"]
+    ]
+    show_table(("outcome", "model", "part", "parts", "how or why"), rows, numbers=("parts",))
+    click.echo(f"\n{counted(models['parts'], 'part')} of constraint models accounted for: {_by_outcome(models)}.")
+
+
+def _by_outcome(counts: dict[str, Any]) -> str:
+    return ", ".join(f"{counts[name]:,} {word}" for name, word in OUTCOMES.items())
 
 
 def _few(lines: list[str]) -> str:

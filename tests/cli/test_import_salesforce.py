@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,17 @@ import pytest
 from cpq.base.clock import Effects
 from cpq.services.catalog import salesforce_folder
 from tests.cli.conftest import Run, query
-from tests.support.salesforce_exports import ONE_TIME, entry, export, full, public_catalogue, small, write
+from tests.support.salesforce_exports import (
+    ONE_TIME,
+    entry,
+    export,
+    full,
+    model_facts,
+    model_tables,
+    public_catalogue,
+    small,
+    write,
+)
 
 LOAD_SECONDS_MAX = 10
 STATE = "SELECT (SELECT revision FROM catalog_revision), (SELECT count(*) FROM product), (SELECT count(*) FROM price)"
@@ -28,6 +39,27 @@ def counted_rows(folder: Path) -> dict[str, int]:
     for path in sorted(folder.rglob("*.json")):
         found[path.relative_to(folder).as_posix()] = len(json.loads(path.read_text(encoding="utf-8")))
     return found
+
+
+def assert_every_part_is_accounted_for(report: dict[str, Any], folder: Path) -> None:
+    """Every type, relation, attribute, pair and further statement of every model, counted by nothing of ours."""
+    expected: Counter[tuple[str, str]] = Counter()
+    for facts in json.loads((folder / "cml_facts.json").read_text(encoding="utf-8")):
+        name = facts["model"]
+        for part in ("types", "relations", "attributes"):
+            expected[name, part.removesuffix("s")] = len(facts[part])
+        for part, statement in (("requires", "require"), ("excludes", "exclude"), ("recommends", "rule")):
+            expected[name, part] = len(facts[part])
+            expected[name, f"statement: {statement}"] -= len(facts[part])
+        for statement, count in facts["counts"].items():
+            expected[name, f"statement: {statement}"] += count
+    found: Counter[tuple[str, str]] = Counter()
+    for one in report["reasons"]:
+        assert one["reason"]
+        found[one["model"], one["part"]] += one["parts"]
+    assert found == +expected
+    assert report["parts"] == found.total() == 657
+    assert [report[name] for name in ("taken", "translated", "no_counterpart")] == [217, 14, 426]
 
 
 def lines_of(spans: list[str]) -> int:
@@ -54,6 +86,7 @@ def test_every_row_of_the_public_catalogue_is_accounted_for_and_a_second_import_
     assert answer["created"] == {"categories": 24, "products": 314, "price_books": 0, "prices": 1904}
     assert "category 3rd_party_software" in answer["also_created"]
     assert answer["other_files"] == ["LICENSE.txt", "README.md"]
+    assert_every_part_is_accounted_for(losses["constraint_models"], folder)
     before = query(home, STATE)
     again = json.loads(run("import", "salesforce", folder, "--json").out)
     assert sum(again["created"].values()) == sum(again["updated"].values()) == 0
@@ -76,6 +109,30 @@ def test_a_person_reads_what_became_of_the_rows_and_a_dry_run_stores_nothing(hom
     ran = run("import", "salesforce", folder)
     assert ["products", "7", "0", "0"] in [line.split() for line in ran.out.splitlines()]
     assert query(home, "SELECT name FROM product WHERE id = 'DISK-1' AND sku = 'DISK 1'") == [("The DISK 1",)]
+
+
+def test_a_person_reads_what_became_of_a_constraint_model_and_a_second_import_changes_nothing(
+    home: Path, tmp_path: Path, run: Run
+):
+    folder = write(tmp_path / "export", small())
+    write(folder / "models" / "m", model_tables({"Plan": "The PLAN", "Rack": "The RACK"}))
+    pairs = {"requires": [{"if": "Plan", "then": "Rack"}], "excludes": [{"if": "Plan", "then": "Other"}]}
+    facts = model_facts(["Plan", "Rack"], counts={"require": 1, "preference": 4}, **pairs)
+    (folder / "facts.json").write_text(json.dumps([facts, "no facts"]))
+    ran = run("import", "salesforce", folder)
+    assert ran.code == 0, ran.err
+    assert re.search(r"taken +M +type +2 +a product\n", ran.out)
+    assert re.search(r"translated +M +requires +1 +a relationship of the product", ran.out)
+    assert re.search(r"no counterpart +M +excludes +1 +one of its types is no product of the export", ran.out)
+    assert re.search(r"no counterpart +M +statement: preference +4 +a statement in the model's own language", ran.out)
+    assert re.search(r"no counterpart +facts.json +1 +2 +not the facts of a constraint model", ran.out)
+    assert ran.out.endswith("8 parts of constraint models accounted for: 2 taken, 1 translated, 5 no counterpart.\n")
+    related = query(home, "SELECT kind, other_id FROM product_relation WHERE product_id = 'PLAN'")
+    assert related == [("requires", "RACK")]
+    before = query(home, STATE)
+    again = json.loads(run("import", "salesforce", folder, "--json").out)
+    assert sum(again["created"].values()) == sum(again["updated"].values()) == 0
+    assert query(home, STATE) == before
 
 
 def test_only_what_changed_in_the_export_is_changed(home: Path, tmp_path: Path, run: Run):

@@ -4,6 +4,7 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,3 +226,34 @@ def full() -> dict[str, Sequence[Mapping[str, str]]]:
             {"CostBook.Name": "Costs", "Product.StockKeepingUnit": "RACK", "CurrencyIsoCode": "USD", "Cost": "600"}
         ],
     )
+
+
+def model_tables(products: Mapping[str, str], status: str = "Active") -> Tables:
+    """The tables beside a constraint model with these types, each of which is a product by its name."""
+    ids = {name: f"01t{number}" for number, name in enumerate(dict.fromkeys(products.values()))}
+    tags = [
+        {"ReferenceObjectId": ids[name], "ConstraintModelTag": tag, "ConstraintModelTagType": "Type"}
+        for tag, name in products.items()
+    ]
+    return {
+        "ExpressionSet": [{"ApiName": "M"}],
+        "ExpressionSetDefinitionVersion": [{"DeveloperName": "M_V1", "Status": status}],
+        "Product2": [{"Id": id_, "Name": name} for name, id_ in ids.items()],
+        "ExpressionSetConstraintObj": tags,
+    }
+
+
+def model_facts(types: Sequence[str], **more: Any) -> dict[str, Any]:
+    """The facts of the model `M`, whose tables are in the folder `models/m`."""
+    listed = [{"name": name, "parent": None} for name in types]
+    return {"model": "M", "path": "models/m/blobs/M.ffxblob", "types": listed, **more}
+
+
+def with_model(tables: Tables, beside: Tables, *facts: Any) -> list[ExportedFile]:
+    """An export with the tables of the model `M` and a file of facts."""
+    models = []
+    for file in export(beside):
+        name = f"models/m/{file.name}"
+        models.append(ExportedFile(name, file.table, [row._replace(file=name) for row in file.rows], True))
+    rows = [ExportedRow("facts.json", number, {}) for number, _ in enumerate(facts, 1)]
+    return [*export(tables), *models, ExportedFile("facts.json", "facts", rows, True, facts)]

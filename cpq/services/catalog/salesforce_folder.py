@@ -43,9 +43,11 @@ def read_folder(folder: Path, progress: Progress = lambda _done, _total: None) -
             raise bad_field("DIR", f"{name} has {size:,} bytes; a file has at most {FILE_BYTES_MAX:,}")
         with path.open("rb") as content:
             digest.update(f"{name}\0{hashlib.file_digest(content, 'sha256').hexdigest()}\0".encode())
-        rows = _rows(path, name, rows_left)
+        items = _items(path, name) if path.suffix.lower() == ".json" else []
+        rows = _rows(path, name, items, rows_left)
         rows_left -= len(rows)
-        files.append(ExportedFile(name, path.stem, rows, path.parent in models or path.suffix.lower() == ".json"))
+        of_model = path.parent in models or path.suffix.lower() == ".json"
+        files.append(ExportedFile(name, path.stem, rows, of_model, items))
         done += size
         progress(done, sum(sizes))
     others = [path.relative_to(folder).as_posix() for path in paths if path not in tables]
@@ -63,9 +65,10 @@ def _paths(folder: Path) -> list[Path]:
     return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
-def _rows(path: Path, name: str, rows_max: int) -> list[ExportedRow]:
+def _rows(path: Path, name: str, items: list[object], rows_max: int) -> list[ExportedRow]:
     rows: list[ExportedRow] = []
-    for row in _json_rows(path, name) if path.suffix.lower() == ".json" else _csv_rows(path, name):
+    numbered = (ExportedRow(name, number, {}) for number, _ in enumerate(items, 1))
+    for row in numbered if path.suffix.lower() == ".json" else _csv_rows(path, name):
         if len(rows) == rows_max:
             raise bad_field("DIR", f"{name}, line {row.line}: an export has at most {ROWS_MAX:,} rows")
         rows.append(row)
@@ -86,13 +89,11 @@ def _csv_rows(path: Path, name: str) -> Iterator[ExportedRow]:
         raise bad_field("DIR", str(error.message).replace(path.name, name, 1)) from None
 
 
-def _json_rows(path: Path, name: str) -> Iterator[ExportedRow]:
-    """One row for each item of a list; what they hold is not read."""
+def _items(path: Path, name: str) -> list[object]:
+    """The items of a list; each is one row."""
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise bad_field("DIR", f"{name}, line {line}: not JSON") from None
-    items = document if isinstance(document, list) else [document]
-    for number, _ in enumerate(items, 1):
-        yield ExportedRow(name, number, {})
+    return document if isinstance(document, list) else [document]

@@ -63,6 +63,26 @@ def loss_report(translation: Translation) -> dict[str, Any]:
             }
             for one in translation.reasons
         ],
+        "constraint_models": _model_report(translation),
+    }
+
+
+def _model_report(translation: Translation) -> dict[str, Any]:
+    """The same for every part of every constraint model."""
+    parts = translation.model_parts
+    return {
+        "parts": sum(one.parts for one in parts),
+        **{fate.value: sum(one.parts for one in parts if one.fate is fate) for fate in Fate},
+        "reasons": [
+            {
+                "model": one.model,
+                "part": one.part,
+                "outcome": one.fate.value,
+                "reason": one.reason,
+                "parts": one.parts,
+            }
+            for one in parts
+        ],
     }
 
 

@@ -1,6 +1,7 @@
 """A thousand random quotes from the public Salesforce catalogue, each added up again from the files alone."""
 
 import csv
+import json
 import random
 from collections import defaultdict
 from decimal import Decimal
@@ -52,9 +53,23 @@ class Files:
             for row in self._rows("qb-pricing/AttributeBasedAdjustment.csv")
         }
         self.names = {row["StockKeepingUnit"]: row["Name"] for row in self._rows("qb-pcm/Product2.csv")}
+        self.most = self._bounds(folder)
         self.components: dict[str, list[dict[str, str]]] = defaultdict(list)
         for row in self._rows("qb-pcm/ProductRelatedComponent.csv"):
             self.components[row["ParentProduct.StockKeepingUnit"]].append(row)
+
+    def _bounds(self, folder: Path) -> dict[tuple[str, str], int]:
+        """How many pieces of a component the constraint models allow, by the names of bundle and component."""
+        found = {}
+        for model in json.loads((folder / "cml_facts.json").read_text(encoding="utf-8")):
+            place = f"../../../{model['path'].partition('/blobs')[0].partition('/')[2]}"
+            names = {row["Id"]: row["Name"] for row in self._rows(f"{place}/Product2.csv")}
+            tags = self._rows(f"{place}/ExpressionSetConstraintObj.csv")
+            types = {row["ConstraintModelTag"]: names.get(row["ReferenceObjectId"], "") for row in tags}
+            for one in model["relations"]:
+                if one["max"] and one["max"] <= 50:
+                    found[types.get(one["owner"], ""), types.get(one["type"], "")] = one["max"]
+        return found
 
     def _rows(self, name: str) -> list[dict[str, str]]:
         with (self._folder / name).open(encoding="utf-8-sig", newline="") as file:
@@ -148,10 +163,12 @@ def choose_components(files: Files, chance: random.Random, sku: str, currency: s
         child, group = row["ChildProduct.StockKeepingUnit"], row["ProductComponentGroup.Code"]
         count = int(row["Quantity"]) if row["IsDefaultComponent"] == "true" else 0
         is_fixed = row["IsComponentRequired"] == "true" or group == "Cooling"
+        most = int(row["MaxQuantity"] or files.most.get((files.names[sku], files.names[child]), 0))
+        is_counted = bool(most) and row["IsQuantityEditable"] == "true"
         is_tried = row is processor if group == "Processor" else chance.random() < 0.1
         if is_tried and not is_fixed and (group != "Solid State Drives" or len(options) < 4):
-            count = chance.choice([1, 2]) if row["MaxQuantity"] == "2" else int(row["Quantity"]) - count
-            options[files.names[child]] = count if row["MaxQuantity"] else bool(count)
+            count = chance.randint(1, most) if is_counted else int(row["Quantity"]) - count
+            options[files.names[child]] = count if is_counted else bool(count)
         added += count * files.prices[child, "One-Time", currency]
     return added, options
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from graphlib import CycleError, TopologicalSorter
@@ -12,12 +12,26 @@ from typing import Any, NamedTuple
 from cpq.domain.catalog.salesforce.book_prices import MODEL, BookPrice, BookPrices, Span, SurchargeEffect
 from cpq.domain.catalog.salesforce.exported import Export, Record
 from cpq.domain.catalog.salesforce.identifiers import identifier
-from cpq.domain.catalog.salesforce.losses import Losses
+from cpq.domain.catalog.salesforce.losses import Fate, Losses, Outcome
 
 NAME_LENGTH_MAX = 64
 SENTENCE_LENGTH_MAX = 500
 COUNTED_MAX = 50
 """An option for a number of pieces lists each number with its surcharge."""
+
+
+class Bounds(NamedTuple):
+    """How many pieces of a component there may be, without `high` any number from `low` on."""
+
+    low: int = 0
+    high: int | None = None
+
+    def within(self, other: Bounds) -> Bounds:
+        highs = [one.high for one in (self, other) if one.high is not None]
+        return Bounds(max(self.low, other.low), min(highs, default=None))
+
+    def allows(self, count: int) -> bool:
+        return self.low <= count and (self.high is None or count <= self.high)
 
 
 class Component(NamedTuple):
@@ -34,6 +48,8 @@ class Component(NamedTuple):
     why_alone: str = ""
     """Why it can only be sold on a line of its own."""
     is_unsold: bool = False
+    choosable: Bounds | None = None
+    """The numbers of pieces by the export, if a buyer may choose."""
 
     @property
     def is_fixed(self) -> bool:
@@ -50,15 +66,22 @@ class BundleParts:
     """The SKU and quantity of each part that the price includes."""
     required: dict[str, int] = field(default_factory=dict)
     recommended: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
+    """The option of each SKU, and the values with which the bundle has it."""
 
 
 class ComponentGroups:
     """The components of all bundles, by group."""
 
-    def __init__(self, export: Export, losses: Losses, prices: BookPrices) -> None:
+    def __init__(
+        self, export: Export, losses: Losses, prices: BookPrices, bounds: Mapping[tuple[str, str], Bounds]
+    ) -> None:
         self._export = export
         self._losses = losses
         self._prices = prices
+        self._bounds = bounds
+        self.related: dict[tuple[str, str], Outcome] = {}
+        """What became of the components and their bounds, by the SKUs of bundle and component."""
         self._members: dict[str, dict[str, list[Component]]] = defaultdict(lambda: defaultdict(list))
         self._groups = {one.key: one for one in export.records("ProductComponentGroup")}
         self._adjustments = self._read_adjustments()
@@ -72,10 +95,11 @@ class ComponentGroups:
             component = self._component(one, parent, child)
             self._members[parent.key][one.text("ProductComponentGroup.Code")].append(component)
         self._refuse_cycles()
+        self._needed = self._need_others()
 
     def of(self, parent: Record, names_taken: Iterable[str]) -> BundleParts:
         """The parts of a product. Its prices get the surcharges of its options."""
-        found = BundleParts({name: {} for name in names_taken})
+        found = BundleParts({name: {} for name in names_taken}, required=dict(self._needed.get(parent.key, {})))
         for code in sorted(self._members.get(parent.key, {}), key=self._sequence):
             self._place(found, parent, self._groups.get(code), self._members[parent.key][code])
         found.options = {name: option for name, option in found.options.items() if option}
@@ -124,6 +148,9 @@ class ComponentGroups:
                 option["default"] = value
             self._charge(parent, name, value, one, one.quantity)
             self._losses.translate(one.record, f"a value of an option{_of_price(one)}")
+            found.taken.setdefault(one.child.key, (name, [value]))
+            if one.counts and (parent.key, one.child.key) in self._bounds:
+                self.related[parent.key, one.child.key] = _lost("in a choice of one component its number is fixed")
         found.options[name] = option
         self._losses.translate(group, "an option with its components as values")
 
@@ -149,6 +176,7 @@ class ComponentGroups:
                 found.options[name] = {"type": "enum", "values": [True], "default": True}
             self._charge(parent, name, "true", one, one.quantity)
         self._losses.translate(one.record, f"an option{_of_price(one)}")
+        found.taken.setdefault(sku, (name, [count for count in one.counts if count] or [True]))
         return name
 
     def _place_alone(self, found: BundleParts, one: Component) -> None:
@@ -230,28 +258,39 @@ class ComponentGroups:
     def _component(self, one: Record, parent: Record, child: Record) -> Component:
         is_included = one.is_true("DoesBundlePriceIncludeChild")
         quantity = self._export.whole(one, "Quantity", least=1) or 1
+        is_required = one.is_true("IsComponentRequired")
+        choosable = self._choosable(one)
         component = Component(
             one,
             child,
             quantity,
             is_included,
             one.is_true("IsDefaultComponent"),
-            one.is_true("IsComponentRequired"),
-            self._counts(one, quantity),
+            is_required,
+            _counts(choosable, quantity, is_required),
+            choosable=choosable,
         )
-        if is_included:
-            return component
-        if not self._prices.of(child.key):
-            return component._replace(why_alone="it has no price", is_unsold=True)
-        return component._replace(why_alone=self._why_alone(one, parent, child))
+        if not is_included and not self._prices.of(child.key):
+            component = component._replace(why_alone="it has no price", is_unsold=True)
+        elif not is_included:
+            component = component._replace(why_alone=self._why_alone(one, parent, child))
+        bounds = self._bounds.get((parent.key, child.key))
+        component, self.related[parent.key, child.key] = _bounded(component, bounds)
+        return component
 
-    def _counts(self, one: Record, quantity: int) -> tuple[int, ...]:
+    def _choosable(self, one: Record) -> Bounds | None:
         high = self._export.whole(one, "MaxQuantity", least=1)
         low = self._export.whole(one, "MinQuantity") or 1
-        if not one.is_true("IsQuantityEditable") or high is None or not low <= quantity <= high <= COUNTED_MAX:
-            return ()
-        numbers = tuple(range(max(1, low), high + 1))
-        return numbers if one.is_true("IsComponentRequired") else (0, *numbers)
+        return Bounds(low, high) if one.is_true("IsQuantityEditable") else None
+
+    def _need_others(self) -> dict[str, dict[str, int]]:
+        """What a product has at least one piece of by its bounds, and what is no component of it."""
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        for (parent, child), bounds in self._bounds.items():
+            if (parent, child) not in self.related and bounds.low:
+                found[parent][child] = bounds.low
+                self.related[parent, child] = _REQUIREMENT
+        return found
 
     def _why_alone(self, one: Record, parent: Record, child: Record) -> str:
         """Why the price of a component cannot be a surcharge of the bundle; empty when it can."""
@@ -315,6 +354,40 @@ class ComponentGroups:
             place = next(one.record for one in members if one.child.key == circle[1])
             shown = " > ".join(circle)
             self._export.refuse(place, "ChildProduct.StockKeepingUnit", f"a bundle contains itself: {shown}")
+
+
+_REQUIREMENT = Outcome(Fate.TRANSLATED, "the product requires it on a line of its own, which has no maximum")
+
+
+def _bounded(one: Component, bounds: Bounds | None) -> tuple[Component, Outcome]:
+    """A component within bounds, and what became of them. Bounds that contradict the export change nothing."""
+    if one.is_unsold:
+        return one, _lost("its component is not here")
+    if bounds is None:
+        return one, Outcome(Fate.TAKEN, "a component of the export")
+    if not bounds.allows(one.quantity):
+        return one, _lost("the number of pieces in the export is outside of its bounds")
+    is_required = one.is_required or bounds.low > 0
+    counts = _counts(one.choosable.within(bounds), one.quantity, is_required) if one.choosable else ()
+    result = one._replace(is_required=is_required, counts=counts)
+    if one.why_alone:
+        return result, _REQUIREMENT if bounds.low else _lost("a line of its own has no bounds")
+    if one.choosable and not counts and not result.is_fixed:
+        return result, _lost(f"an option lists at most {COUNTED_MAX} numbers of pieces")
+    if result == one:
+        return one, Outcome(Fate.TAKEN, "the number of its component is within its bounds")
+    return result, Outcome(Fate.TRANSLATED, "the bounds of an option for a component")
+
+
+def _counts(choosable: Bounds | None, quantity: int, is_required: bool) -> tuple[int, ...]:
+    if choosable is None or choosable.high is None or choosable.high > COUNTED_MAX or not choosable.allows(quantity):
+        return ()
+    numbers = tuple(range(max(1, choosable.low), choosable.high + 1))
+    return numbers if is_required else (0, *numbers)
+
+
+def _lost(why: str) -> Outcome:
+    return Outcome(Fate.NO_COUNTERPART, why)
 
 
 def _of_price(one: Component) -> str:

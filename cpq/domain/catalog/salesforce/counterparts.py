@@ -26,7 +26,6 @@ NO_COUNTERPARTS: dict[str, str] = {
 CONSTRAINT_MODEL_TABLE = "ExpressionSet"
 """A folder with this table holds a constraint model: its other tables only list what the model names."""
 
-CONSTRAINT_MODEL = "constraint models are not translated"
 UNKNOWN_TABLE = "nothing here reads this table"
 
 

@@ -30,6 +30,8 @@ class ExportedFile(NamedTuple):
     """The Salesforce object of its rows."""
     rows: Sequence[ExportedRow]
     is_constraint_model: bool = False
+    items: Sequence[object] = ()
+    """What each row of a JSON file is."""
 
 
 class ExportProblem(NamedTuple):

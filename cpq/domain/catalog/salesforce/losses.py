@@ -63,6 +63,9 @@ class Losses:
         for row in rows:
             self._set(row, Fate.NO_COUNTERPART, why)
 
+    def settle_row(self, row: ExportedRow, outcome: Outcome) -> None:
+        self._set(row, *outcome)
+
     def is_here(self, record: Record) -> bool:
         return self.of(record.rows[0]).fate is not Fate.NO_COUNTERPART
 

@@ -12,7 +12,8 @@ from cpq.domain.catalog.salesforce import counterparts
 from cpq.domain.catalog.salesforce.attribute_options import AttributeOptions, ProductAttributes
 from cpq.domain.catalog.salesforce.book_prices import MODEL, BookPrices, SurchargeEffect
 from cpq.domain.catalog.salesforce.card_entries import RateCards
-from cpq.domain.catalog.salesforce.component_groups import BundleParts, ComponentGroups
+from cpq.domain.catalog.salesforce.component_groups import SENTENCE_LENGTH_MAX, BundleParts, ComponentGroups
+from cpq.domain.catalog.salesforce.constraint_models import LISTED_AS, ConstraintModels, PartCount
 from cpq.domain.catalog.salesforce.counterparts import Sold
 from cpq.domain.catalog.salesforce.exported import KEYS, Export, ExportedFile, ExportedRow, ExportProblem, Record
 from cpq.domain.catalog.salesforce.identifiers import identifier
@@ -32,6 +33,8 @@ class Translation(NamedTuple):
     problems: list[ExportProblem]
     files: list[FileCount]
     reasons: list[ReasonCount]
+    model_parts: list[PartCount]
+    """What became of the parts of constraint models."""
 
 
 def translate(files: Sequence[ExportedFile], *, with_inactive_schedules: bool = False) -> Translation:
@@ -41,10 +44,10 @@ def translate(files: Sequence[ExportedFile], *, with_inactive_schedules: bool = 
     rows, origins = work.rows() if not export.problems else ([], [])
     if export.problems:
         problems = sorted(export.problems, key=lambda problem: (problem.file, problem.line))
-        return Translation([], [], problems, [], [])
+        return Translation([], [], problems, [], [], [])
     work.account(files)
     counts = work.losses.by_file(files, counterparts.USED_COLUMNS)
-    return Translation(rows, origins, [], counts, work.losses.by_reason(files))
+    return Translation(rows, origins, [], counts, work.losses.by_reason(files), work.models.parts())
 
 
 @dataclass
@@ -61,13 +64,16 @@ class _Work:
         self._ids = self._identify()
         self._attributes = AttributeOptions(self.export)
         self._own = {sku: self._attributes.of(product) for sku, product in self._described.items()}
+        self.models = ConstraintModels(self.export.files, self._described)
+        self.models.narrow(self._own)
         self._prices = BookPrices(self.export, self.losses, self._described, with_inactive=self.with_inactive)
         self._rates = RateCards(self.export, self.losses, self._prices, set(self._described))
+        self._pairs = {kind: self.models.pairs(kind) for kind in LISTED_AS}
         self._defaults = self._default_models()
         self._prices.take_tiers()
         self._take_attribute_prices()
         self._prices.take_costs(self._defaults)
-        self._groups = ComponentGroups(self.export, self.losses, self._prices)
+        self._groups = ComponentGroups(self.export, self.losses, self._prices, self.models.bounds())
         self._categories = self._categorize()
 
     def rows(self) -> tuple[list[SourceRow], list[ExportedRow]]:
@@ -99,10 +105,9 @@ class _Work:
         self._rates.settle()
         self._groups.settle()
         self._account_for_names()
+        self.models.settle(self.losses, self._groups.related)
         for file in files:
-            if file.is_constraint_model:
-                self.losses.lose_rows(file.rows, counterparts.CONSTRAINT_MODEL)
-            elif file.table not in KEYS:
+            if file.table not in KEYS and not file.is_constraint_model:
                 why = counterparts.NO_COUNTERPARTS.get(file.table, counterparts.UNKNOWN_TABLE)
                 self.losses.lose_rows(file.rows, why)
 
@@ -133,7 +138,7 @@ class _Work:
             "product_type": "bundle" if parts.parts else "configurable" if options else "simple",
             "attributes": facts | own.facts,
             "options": options,
-            "rules": parts.rules,
+            "rules": parts.rules + self._pair_rules(parts),
             "relationships": self._relationships(product, parts),
             "default_selling_model": self._default_word(product.key),
             **self._unit(product),
@@ -141,13 +146,40 @@ class _Work:
         return {name: value for name, value in values.items() if value not in (None, "", {}, [])}
 
     def _relationships(self, product: Record, parts: BundleParts) -> list[dict[str, Any]]:
-        kinds = {"component": parts.parts, "requires": parts.required, "recommends": parts.recommended}
+        required = self._with_pairs("requires", product, parts.required)
+        recommended = self._with_pairs("recommends", product, parts.recommended)
+        kinds = {
+            "component": parts.parts,
+            "requires": required,
+            "excludes": self._with_pairs("excludes", product, {}),
+            "recommends": {sku: quantity for sku, quantity in recommended.items() if sku not in required},
+        }
         return [
             {"kind": kind, "product_id": self._ids[sku], "quantity": quantity}
             for kind, others in kinds.items()
             for sku, quantity in others.items()
             if sku in self._ids and sku != product.key
         ]
+
+    def _with_pairs(self, kind: str, product: Record, known: dict[str, int]) -> dict[str, int]:
+        return known | {sku: 1 for sku in self._pairs[kind].get(product.key, ()) if sku not in known}
+
+    def _pair_rules(self, parts: BundleParts) -> list[dict[str, Any]]:
+        """Pairs between options of one bundle are rules: a relationship counts between lines and parts."""
+        rules: list[dict[str, Any]] = []
+        for kind in ("requires", "excludes"):
+            pairs = [(sku, other) for sku, others in self._pairs[kind].items() for other in others]
+            for sku, other in pairs:
+                (option, values), (second, wanted) = parts.taken.get(sku, ("", [])), parts.taken.get(other, ("", []))
+                if not option or not second or option == second:
+                    continue
+                if kind == "requires":
+                    construct: dict[str, Any] = {"when": {option: values}, "then": {second: wanted}}
+                else:
+                    construct = {"forbid": {option: values, second: wanted}}
+                say = f"{self._described[sku].text('Name')} {kind} {self._described[other].text('Name')}"
+                rules.append({"id": f"{kind}-{len(rules) + 1}", **construct, "say": say[:SENTENCE_LENGTH_MAX]})
+        return rules
 
     def _unit(self, product: Record) -> dict[str, Any]:
         code = product.text("UnitOfMeasure.UnitCode")
