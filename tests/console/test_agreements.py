@@ -29,6 +29,34 @@ def test_a10_the_page_of_an_account_shows_what_it_owns(console: Console, sold: s
     assert "SO-20" in page
 
 
+def test_a10_the_page_of_an_account_compares_its_revenue_with_a_year_ago(console: Console, sold: str):
+    dana = console.signed_in("dana", "sales_manager")
+    page = dana.get(PAGE).text
+    assert re.search(
+        r'ARR against 12 months ago</dt><dd>\+1,500\.00 <span class="unit">USD</span><small>0\.00 USD', page
+    )
+    console.app.effects.advance(days=364)  # type: ignore[attr-defined] # A clock that tests move.
+    seller = person(console.app, "rex", "sales_rep")
+    small = {"product_id": "prod_pro_v2", "quantity": 10}
+    seller("quote_accept", quote_id=sent_quote(seller, small), expected_version=1)
+    console.app.effects.advance(days=2)  # type: ignore[attr-defined]
+    dina = console.signed_in("dina", "sales_manager")  # The first session is over.
+    page = dina.get(PAGE).text
+    assert sold not in re.findall(r'<h3><a href="/console/agreements/([^"]+)"', page)
+    assert re.search(r"ARR against 12 months ago</dt><dd>−1,400\.00 [^\n]*<small>1,500\.00 USD on 20", page), page
+
+
+def test_a10_the_page_of_an_account_leads_to_the_forms_of_each_agreement(console: Console, sold: str):
+    rita = console.signed_in("rita", "sales_rep")
+    page = rita.get(PAGE).text
+    form = rita.get(f"/console/agreements/{sold}").text
+    for place in ("amend", "renew"):
+        assert f'href="/console/agreements/{sold}#{place}"' in page
+        assert f'id="{place}"' in form
+    seen = console.signed_in("lee", "legal").get(PAGE)
+    assert (seen.status_code, "#amend" in seen.text) == (200, False)
+
+
 def test_a10_the_page_of_an_agreement_shows_any_day(console: Console, sold: str):
     dana = console.signed_in("dana", "sales_manager")
     assert "Owned on" in dana.get(f"/console/agreements/{sold}").text
