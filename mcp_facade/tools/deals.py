@@ -171,7 +171,11 @@ def product_configure(
     locked: Annotated[list[Word], Field(max_length=100, description="Options whose choice must stay."), Listed] = [],  # noqa: B006
     options: Annotated[
         list[Word] | None,
-        Field(max_length=200, description="Options to list with their values; default: the first 60."),
+        Field(
+            max_length=200,
+            description="Options to list with their values, and why not others. Default: the first 60, with reasons "
+            "for those of the first conflict.",
+        ),
         Listed,
     ] = None,
 ) -> configuration.ConfigurationView:
@@ -179,8 +183,9 @@ def product_configure(
 
     `outcome` says whether the choices are valid as given; `conflicts` why not, each as few choices and rules as say it.
     `configurations` are valid ones, nearest first, or by `goal` the best that keeps your choices: send the `attributes`
-    of one as `attributes` of a quote line. `options` lists what each option can be if only it changes, and why not
-    more. Add `locked` for what the customer insists on. Prices are those of quote_create.
+    of one as `attributes` of a quote line. `options` lists what each option can be if only it changes, and for
+    those you name in `options` why not more. Add `locked` for what the customer insists on. Prices are those of
+    quote_create.
     """
     return configuration.configure(
         tx,

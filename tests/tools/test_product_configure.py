@@ -61,6 +61,16 @@ def test_a_valid_configuration_is_answered_with_itself(tools: Tools):
     assert "account_id" in answer["price_note"]
 
 
+def test_reasons_are_given_for_what_is_asked_for(tools: Tools):
+    """Each reason is a search of its own; which values are possible is not."""
+    (short,) = [one for one in configure(tools, {"hp": 100})["options"] if one["option"] == "voltage"]
+    (full,) = configure(tools, {"hp": 100}, options=["voltage"])["options"]
+    assert [one["why"] for one in short["excluded"]] == [None]
+    assert all("is not offered above" in one["why"] for one in full["excluded"])
+    assert short["possible"] == full["possible"]
+    assert short["excluded"][0]["values"] == [value for one in full["excluded"] for value in one["values"]]
+
+
 def test_what_is_locked_stays_and_what_cannot_stay_has_a_conflict(tools: Tools):
     answer = configure(tools, BROKEN, locked=["voltage"])
     assert all(found["attributes"]["voltage"] == "208" for found in answer["configurations"])

@@ -60,7 +60,7 @@ class ConflictView(TypedDict):
 class ExcludedValues(TypedDict):
     values: Annotated[list[Any], Described("A range of numbers is [first, last].")]
     possibility: Annotated[str, Described("`after_change` (change the options in `instead`), `never` or `unknown`.")]
-    why: str | None
+    why: Annotated[str | None, Described("null: not asked. Name the option in `options` for its reasons.")]
     instead: list[str]
 
 
@@ -107,7 +107,8 @@ def configure(
 ) -> ConfigurationView:
     """Check choices, explain what is wrong, and find valid configurations: nothing is stored.
 
-    Without a goal those nearest to the choices; with one the best that keeps every choice. `options` are those to show.
+    Without a goal those nearest to the choices; with one the best that keeps every choice. `options` are those to show
+    with every reason; without them the reasons are for what the first conflict names, because each takes time.
     """
     facts = repository.gather(tx, [product_id], account_id=account_id, currency=currency or "")
     if account_id and facts.buyer is None:
@@ -122,14 +123,15 @@ def configure(
     verdict = configurator.check(choices)
     found = _found(configurator, choices, surcharges, goal, locked)
     shown = options if options is not None else list(model.options)[:SHOWN_OPTIONS_MAX]
-    domains = configurator.domains(choices, options=shown)
+    conflicts = verdict.conflicts or ((found.conflict,) if found.conflict else ())
+    explained = options if options is not None else [c.option for conflict in conflicts[:1] for c in conflict.choices]
+    domains = configurator.domains(choices, options=shown, reasons=explained)
     late = {
         "conflicts": verdict.is_timed_out,
         "configurations": found.is_timed_out,
         "options": domains.is_timed_out,
     }
     unfinished = [name for name, is_late in late.items() if is_late]
-    conflicts = verdict.conflicts or ((found.conflict,) if found.conflict else ())
     line = DraftLine(1, product.id, quantity, selling_model=selling_model)
     prices, note = _prices(tx, line, account_id, currency, found.found)
     outcome = _outcome(verdict.is_valid, verdict.can_be_completed, unfinished)

@@ -125,19 +125,29 @@ class Configurator:
             return _best(question, question.chosen, levels, prices, 1)
 
     def domains(
-        self, choices: Mapping[str, object], *, options: Iterable[str] | None = None, reasons_max: int = REASONS_MAX
+        self,
+        choices: Mapping[str, object],
+        *,
+        options: Iterable[str] | None = None,
+        reasons: Collection[str] | None = None,
+        reasons_max: int = REASONS_MAX,
     ) -> Domains:
-        """What each option can be if only it changes, in declared order; the first excluded values have a reason."""
-        names = set(self.model.options if options is None else options)
+        """What each option can be if only it changes, in declared order.
+
+        Why not more is said for the first excluded values of the options in `reasons`, without it of all: each reason
+        takes as long as many options.
+        """
+        wanted = set(self.model.options if options is None else options)
+        names = [name for name in self.model.options if name in wanted]
         with self._question(choices) as question:
-            remaining = Remaining(question, reasons_max)
-            found = tuple([remaining.domain(name) for name in self.model.options if name in names])
+            remaining = Remaining(question, names, wanted if reasons is None else reasons, reasons_max)
+            found = tuple([remaining.domain(name) for name in names])
             return Domains(found, is_timed_out=remaining.is_timed_out)
 
     def value(self, choices: Mapping[str, object], option: str, value: Scalar) -> ValueAnswer:
         """Whether the option can have this value if only it changes; if not, why, and what to change."""
         with self._question(choices) as question:
-            return Remaining(question, 1).value(option, value)
+            return Remaining(question, [option], [option], 1).value(option, value)
 
     def _question(self, choices: Mapping[str, object], effort: Effort | None = None) -> Question:
         return Question(self._encoding, choices, effort or Effort(*self._limits), self._engine)

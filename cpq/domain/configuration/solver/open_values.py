@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import cached_property
 
 from cpq.domain.configuration.options import Scalar
 from cpq.domain.configuration.solver.explanation import kept_in_order
-from cpq.domain.configuration.solver.kernel import OutOfEffortError
+from cpq.domain.configuration.solver.kernel import Kernel, OutOfEffortError
 from cpq.domain.configuration.solver.question import Question
 from cpq.domain.configuration.solver.states import AnyText, States
 from cpq.domain.configuration.solver.verdicts import Choice, Domain, Possibility, ValueAnswer
 
 
 class Remaining:
-    """Counts the reasons it gives: they are what takes time in a large model."""
+    """Counts the reasons it gives: they are what takes time."""
 
-    def __init__(self, question: Question, reasons_max: int) -> None:
+    def __init__(self, question: Question, names: Collection[str], reasons: Collection[str], reasons_max: int) -> None:
+        """For the options with these names; reasons only for some of them."""
         self._question = question
+        self._reasons = reasons
         self._reasons_left = reasons_max
-        self._open: dict[int, bool] = {}
-        """What is known of literals beside all the choices: options that were left out share it."""
+        chosen = {choice.option for choice in question.chosen.values()}
+        self._open = _Beside(question, question.chosen, [name for name in names if name not in chosen])
+        """What is possible beside all the choices: options that were left out share it."""
 
+        self._ever = _Beside(question, (), names)
         self.is_timed_out = False
 
     def domain(self, name: str) -> Domain:
@@ -54,26 +59,11 @@ class Remaining:
 
     def _possible(self, states: States) -> set[int]:
         """The states that some valid configuration has which keeps the choices of all other options."""
-        question, kernel = self._question, self._question.kernel
-        literals = {question.encoding.literal(states.name, place): place for place in range(states.count)}
+        question = self._question
         others = [other for other, choice in question.chosen.items() if choice.option != states.name]
-        known = self._open if len(others) == len(question.chosen) else {}
-        if not known:
-            if not kernel.is_satisfiable(others):
-                return set()
-            self._note(known, kernel.model())
-            settled = question.encoding.settled.union(kernel.implied(others) or ())
-            known.update((-literal, False) for literal in settled)
-        for literal in literals:
-            if known.get(literal) is None:
-                kernel.prefer([other for other in literals if known.get(other) is None])
-                known[literal] = kernel.is_satisfiable([*others, literal])
-                if known[literal]:
-                    self._note(known, kernel.model())
-        return {place for literal, place in literals.items() if known[literal]}
-
-    def _note(self, known: dict[int, bool], model: Sequence[int]) -> None:
-        known.update((literal, True) for literal in model)
+        beside = self._open if len(others) == len(question.chosen) else _Beside(question, others, [states.name])
+        literals = (question.encoding.literal(states.name, place) for place in range(states.count))
+        return {place for place, literal in enumerate(literals) if beside.holds(literal)}
 
     def _answer(
         self, states: States, place: int, possible: set[int] | None, value: Scalar | None = None
@@ -94,9 +84,9 @@ class Remaining:
         question = self._question
         literal = question.encoding.literal(states.name, place)
         others = {other: choice for other, choice in question.chosen.items() if choice.option != states.name}
-        is_ever = question.kernel.is_satisfiable([literal])
+        is_ever = self._ever.holds(literal)
         possibility = Possibility.AFTER_CHANGE if is_ever else Possibility.NEVER
-        if self._reasons_left <= 0:
+        if self._reasons_left <= 0 or states.name not in self._reasons:
             return ValueAnswer(value, None, possibility)
         self._reasons_left -= 1
         why = question.conflict(others, {literal: Choice(states.name, value)})
@@ -106,6 +96,48 @@ class Remaining:
             kept = set(kept_in_order(question.kernel.is_satisfiable, [literal], by_keep))
             instead = [choice.option for other, choice in others.items() if other not in kept]
         return ValueAnswer(value, None, possibility, why, tuple(instead))
+
+
+class _Beside:
+    """Which states of options some valid configuration has beside the assumed literals; each solution shows many."""
+
+    def __init__(self, question: Question, assumed: Iterable[int], names: Iterable[str]) -> None:
+        self._question = question
+        self._assumed = list(assumed)
+        self._names = list(names)
+        self._possible: set[int] = set()
+        self._last: list[int] = []
+
+    @cached_property
+    def _unseen(self) -> dict[int, None]:
+        """Those that no solution had so far, and that unit propagation alone does not rule out."""
+        encoding, kernel = self._question.encoding, self._question.kernel
+        literals = dict.fromkeys(literal for name in self._names for literal in encoding.formula.bits(name))
+        kernel.prefer(list(literals))
+        if not kernel.is_satisfiable(self._assumed):
+            return {}
+        self._note(kernel, literals)
+        for settled in encoding.settled.union(kernel.implied(self._assumed) or ()):
+            literals.pop(-settled, None)
+        return literals
+
+    def holds(self, literal: int) -> bool:
+        unseen, kernel = self._unseen, self._question.kernel
+        if literal in unseen:
+            # The solver keeps the last solution in mind, so that it must be led away from it each time.
+            kernel.prefer([*(-seen for seen in self._last), *unseen])
+            if kernel.is_satisfiable([*self._assumed, literal]):
+                self._note(kernel, unseen)
+            else:
+                del unseen[literal]
+        return literal in self._possible
+
+    def _note(self, kernel: Kernel, unseen: dict[int, None]) -> None:
+        model = kernel.model()
+        self._last = [literal for literal in unseen if model[abs(literal) - 1] == literal]
+        self._possible.update(self._last)
+        for literal in self._last:
+            del unseen[literal]
 
 
 def _as_declared(states: States) -> list[int]:
