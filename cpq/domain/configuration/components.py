@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpq.base.late_modules import LateModule
 from cpq.domain.configuration.declarations import ComponentRow, GroupRow
 from cpq.domain.configuration.options import NONE
-from cpq.domain.pricing.request import ChosenComponent
+
+if TYPE_CHECKING:
+    from cpq.domain.pricing import request
+    from cpq.domain.pricing.request import ChosenComponent
+else:
+    request = LateModule("cpq.domain.pricing.request")
 
 DEPTH_MAX = 4
 """Groups within components within groups."""
@@ -57,7 +63,7 @@ def chosen(groups: Sequence[GroupRow], choices: Mapping[str, object]) -> tuple[C
     for component, quantity in _taken(groups, choices, 1):
         key = component.product_id, component.included
         found[key] = found.get(key, 0) + quantity
-    return tuple(ChosenComponent(id_, quantity, is_included) for (id_, is_included), quantity in found.items())
+    return tuple(request.ChosenComponent(id_, quantity, is_included) for (id_, is_included), quantity in found.items())
 
 
 def products_within(groups: Sequence[GroupRow]) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cpq.domain.pricing.request import ChosenComponent
+if TYPE_CHECKING:
+    from cpq.domain.pricing.request import ChosenComponent
 
 PROBLEMS_MAX = 20
 DEPTH_MAX = 8

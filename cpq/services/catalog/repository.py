@@ -16,18 +16,19 @@ from cpq.base.rounding import PriceRounding
 from cpq.base.text import read_json
 from cpq.domain import configuration
 from cpq.domain.catalog.words import compact
-from cpq.domain.configuration.quote_rules import QuoteRule, compile_quote_rule
 from cpq.domain.pricing.request import ChosenComponent, Component, PriceRow, Product, Tier
 from cpq.storage.schema import tables
 from cpq.storage.statements import Statement, among, listed
 from cpq.storage.tenants import of_tenant
 
 if TYPE_CHECKING:
-    from cpq.domain.configuration import components, declarations, model_compiler
+    from cpq.domain.configuration import components, declarations, model_compiler, quote_rules
     from cpq.domain.configuration.declarations import GroupRow
+    from cpq.domain.configuration.quote_rules import QuoteRule
 else:
     declarations = LateModule("cpq.domain.configuration.declarations")
     components = LateModule("cpq.domain.configuration.components")
+    quote_rules = LateModule("cpq.domain.configuration.quote_rules")
     model_compiler = LateModule("cpq.domain.configuration.model_compiler")
 
 KNOWN_MAX = 50_000
@@ -465,7 +466,9 @@ def _products(tx: Tx, ids: Collection[str]) -> list[ProductFacts]:
 def _quote_rules(tx: Tx) -> tuple[QuoteRule, ...]:
     """The rules over the lines of a quote that are in force, in the order of ids."""
     found = sorted(_RULES.rows(tx.connection, tenant=tx.tenant_id), key=itemgetter(0))
-    return tuple(compile_quote_rule(declarations.QuoteRuleRow.model_validate(declared)) for _, declared in found)
+    return tuple(
+        quote_rules.compile_quote_rule(declarations.QuoteRuleRow.model_validate(declared)) for _, declared in found
+    )
 
 
 def _base_prices(tx: Tx, ids: Collection[str], currency: str, buyer: AccountFacts) -> dict[str, list[PriceRow]]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
+from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
 from cpq.base.text import canonical_json, digest, plain_json
 from cpq.domain import billing_periods, pricing
@@ -33,7 +35,6 @@ from cpq.domain.quotes.usage_check import usage_problems
 from cpq.services.catalog import repository
 from cpq.services.catalog.conversions import with_derived_prices
 from cpq.services.catalog.repository import AccountFacts, Facts, ProductFacts
-from cpq.services.quotes import cross_lines
 from cpq.services.quotes.agreement_prices import kept_products, with_agreed_prices, without_contract
 from cpq.services.quotes.draft_check import (
     PROBLEMS_MAX,
@@ -50,9 +51,14 @@ from cpq.services.quotes.draft_check import (
     with_clauses,
     with_doubts,
 )
-from cpq.services.quotes.owned_products import broken_by_change
 from cpq.services.quotes.policy_facts import line_inputs, payment_terms_of, quote_inputs
 from cpq.storage.columns import JsonText
+
+if TYPE_CHECKING:
+    from cpq.services.quotes import cross_lines, owned_products
+else:
+    cross_lines = LateModule("cpq.services.quotes.cross_lines")
+    owned_products = LateModule("cpq.services.quotes.owned_products")
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,11 @@ def compose(
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
         warnings=(
-            *(broken_by_change(tx, draft) if draft.agreement else cross_lines.broken(draft, products, rules)),
+            *(
+                owned_products.broken_by_change(tx, draft)
+                if draft.agreement
+                else cross_lines.broken(draft, products, rules)
+            ),
             *cross_lines.advised(draft, products, rules),
             *_foreign_currency(draft, buyer),
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
+from cpq.base.late_modules import LateModule
 from cpq.domain import configuration, pricing
 from cpq.domain.policy.free_text import PREFIX as CLAUSE
 from cpq.domain.policy.free_text import ClauseLibrary
@@ -22,8 +23,12 @@ from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.services.catalog import repository
 from cpq.services.catalog.accounts import missing_account
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
-from cpq.services.quotes.configuration_repair import Repairs
 from cpq.services.quotes.other_customers import customer_names
+
+if TYPE_CHECKING:
+    from cpq.services.quotes import configuration_repair
+else:
+    configuration_repair = LateModule("cpq.services.quotes.configuration_repair")
 
 PROBLEMS_MAX = 50
 OPTION_SETS_MAX = 20
@@ -60,7 +65,7 @@ def check_lines(
     """Checks of all lines that need one, by their place in the draft; what is invalid gets the nearest valid later."""
     simple = {id_ for id_, product in products.items() if _is_simple(product)}
     found: dict[int, CheckedLine] = {}
-    repairs = Repairs(buyer, today)
+    repairs = configuration_repair.Repairs(buyer, today)
     for index, line in enumerate(draft.lines):
         if (line.attributes or line.product_id not in simple) and not is_kept(line):
             one = found[index] = _check_line(index, line, products)

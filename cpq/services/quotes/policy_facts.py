@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpq.app.access import Caller
 from cpq.app.transaction import Tx
+from cpq.base.late_modules import LateModule
 from cpq.base.money import from_micro, to_micro
-from cpq.domain.agreements import effects
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.policy.facts import (
     NO_CHANGE,
@@ -31,6 +31,11 @@ from cpq.domain.quotes.draft import Draft, DraftLine
 from cpq.domain.quotes.special_terms import CUSTOM
 from cpq.services.catalog import repository
 from cpq.services.catalog.repository import AccountFacts, ProductFacts, model_of
+
+if TYPE_CHECKING:
+    from cpq.domain.agreements import effects
+else:
+    effects = LateModule("cpq.domain.agreements.effects")
 
 
 def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> QuoteInputs:

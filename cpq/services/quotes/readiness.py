@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
+from cpq.base.late_modules import LateModule
 from cpq.base.money import amount
 from cpq.base.rounding import written
 from cpq.domain.policy.evaluation import PolicyDecision
@@ -17,13 +19,18 @@ from cpq.domain.quotes.draft_changes import about_lines
 from cpq.domain.quotes.lifecycle import VersionStatus
 from cpq.domain.quotes.quote import Pricing, Quote, line_id
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
-from cpq.services.quotes import cross_lines, repository
+from cpq.services.quotes import repository
 from cpq.services.quotes.answer_fields import discount_argument
 from cpq.services.quotes.composition import Composition, PricedSet, compose, gather
 from cpq.services.quotes.draft_check import text_problems
-from cpq.services.quotes.owned_products import broken_by_change
 from cpq.services.quotes.policy_check import decide, headline, stored_results, violations_view
 from cpq.services.quotes.views import totals_view
+
+if TYPE_CHECKING:
+    from cpq.services.quotes import cross_lines, owned_products
+else:
+    cross_lines = LateModule("cpq.services.quotes.cross_lines")
+    owned_products = LateModule("cpq.services.quotes.owned_products")
 
 DIFFERENCES_MAX = 20
 
@@ -52,7 +59,9 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     draft = quote.as_draft()
     buyer, products, rules = gather(tx, draft)
     assert buyer is not None, "a quote's account is never deleted"
-    missing = broken_by_change(tx, draft) if draft.agreement else cross_lines.broken(draft, products, rules)
+    missing = (
+        owned_products.broken_by_change(tx, draft) if draft.agreement else cross_lines.broken(draft, products, rules)
+    )
     _require_complete(quote, draft, buyer, products, missing)
     _require_own_texts(tx, quote, draft, buyer, products)
     composed = _priced_again(tx, quote, draft)

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from functools import cache
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import RowMapping
@@ -17,8 +17,8 @@ from cpq.app.access import Caller
 from cpq.app.recorded_state import Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, next_call
+from cpq.base.late_modules import LateModule
 from cpq.base.text import canonical_json, plain_json, read_json
-from cpq.domain.agreements.effects import given_back
 from cpq.domain.approvals.approval_request import RequestStatus
 from cpq.domain.pricing import rate_cards
 from cpq.domain.pricing.request import Segment
@@ -34,6 +34,11 @@ from cpq.storage.schema import tables
 from cpq.storage.statements import Reader, Statement
 from cpq.storage.tenants import of_tenant
 from cpq.storage.upsert import upsert
+
+if TYPE_CHECKING:
+    from cpq.domain.agreements import effects
+else:
+    effects = LateModule("cpq.domain.agreements.effects")
 
 LINE_BYTES = 200
 """The row of a line, without its texts."""
@@ -360,7 +365,7 @@ def _terms(composed: Composition) -> dict[str, Any]:
         "requested_valid_until": draft.valid_until,
         "requested_amount": draft.requested_amount or None,
         "agreement": draft.agreement.stored if draft.agreement else None,
-        "credit": given_back(draft, priced) if draft.agreement else None,
+        "credit": effects.given_back(draft, priced) if draft.agreement else None,
     }
 
 
