@@ -385,7 +385,8 @@ def law_5_co_term(made: tuple[World, Agreement], data: st.DataObject) -> None:
         assert not any(phase.calendar for _, phase in gone.on(day))
         assert gone.renewed_into == one.id
         assert {phase.stop for _, phase in one.on(day) if phase.calendar} == {add_months(day, 12)}
-        found.append((net, one.yearly(day), sorted(phase.value for _, phase in one.on(day) if phase.calendar)))
+        worth = sorted(phase.left(day, one.minor_unit) for _, phase in one.on(day) if phase.calendar)
+        found.append((net, one.yearly(day), worth))
     assert found[0] == found[1]
 
 
