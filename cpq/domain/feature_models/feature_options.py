@@ -136,7 +136,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _clauses(formula: Formula) -> list[Clause] | None:
     """The formula as clauses that all hold; None when there are too many."""
     try:
-        return _conjunction(formula, is_true=True)
+        return _Clauses().of(formula, is_true=True)
     except _TooManyError:
         return None
 
@@ -145,23 +145,41 @@ class _TooManyError(Exception):
     pass
 
 
-def _conjunction(formula: Formula, *, is_true: bool) -> list[Clause]:
-    """The clauses of the formula, or of its opposite."""
-    operator, parts = formula.operator, formula.parts
-    if operator is None:
-        return [frozenset([(formula.name, is_true)])]
-    if operator is Operator.NOT:
-        return _conjunction(parts[0], is_true=not is_true)
-    if operator is Operator.EQUALS:
-        left, right = parts
-        there, back = Formula(Operator.IMPLIES, parts=(left, right)), Formula(Operator.IMPLIES, parts=(right, left))
-        return _conjunction(Formula(Operator.AND, parts=(there, back)), is_true=is_true)
-    if operator is Operator.IMPLIES:
-        opposite = Formula(Operator.NOT, parts=(parts[0],))
-        return _conjunction(Formula(Operator.OR, parts=(opposite, parts[1])), is_true=is_true)
-    inner = [_conjunction(part, is_true=is_true) for part in parts]
-    if (operator is Operator.AND) == is_true:
-        return _bounded(clause for clauses in inner for clause in clauses)
+class _Clauses:
+    """The clauses of a formula. Those of a part are worked out once, however often `<=>` repeats the part."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool], list[Clause]] = {}
+        """By the identity of a part, which the whole formula keeps alive."""
+
+    def of(self, formula: Formula, *, is_true: bool) -> list[Clause]:
+        """The clauses of the formula, or of its opposite."""
+        key = (id(formula), is_true)
+        if key not in self._known:
+            self._known[key] = self._worked_out(formula, is_true)
+        return self._known[key]
+
+    def _worked_out(self, formula: Formula, is_true: bool) -> list[Clause]:
+        operator, parts = formula.operator, formula.parts
+        if operator is None:
+            return [frozenset([(formula.name, is_true)])]
+        if operator is Operator.NOT:
+            return self.of(parts[0], is_true=not is_true)
+        if operator is Operator.EQUALS:
+            left, right = parts
+            one = _either([self.of(left, is_true=not is_true), self.of(right, is_true=True)])
+            return _bounded([*one, *_either([self.of(left, is_true=is_true), self.of(right, is_true=False)])])
+        if operator is Operator.IMPLIES:
+            sides = [self.of(parts[0], is_true=not is_true), self.of(parts[1], is_true=is_true)]
+            return _either(sides) if is_true else _bounded([*sides[0], *sides[1]])
+        inner = [self.of(part, is_true=is_true) for part in parts]
+        if (operator is Operator.AND) == is_true:
+            return _bounded(clause for clauses in inner for clause in clauses)
+        return _either(inner)
+
+
+def _either(inner: list[list[Clause]]) -> list[Clause]:
+    """The clauses that hold where all clauses of one of the lists hold."""
     found: list[Clause] = [frozenset()]
     for clauses in inner:
         found = _bounded(one | other for one in found for other in clauses)

@@ -80,7 +80,7 @@ class _Reader:
         """The lines with content, comments and line breaks within braces taken out."""
         opened, parts = 0, list[str]()
         start = indent = 0
-        for number, raw in enumerate(_without_comments(text).split("\n"), 1):
+        for number, raw in enumerate(self._without_comments(text).split("\n"), 1):
             stripped = raw.strip()
             if not opened:
                 if not stripped:
@@ -96,6 +96,16 @@ class _Reader:
                 yield _Line(start, indent, " ".join(parts))
         if opened:
             self._refuse(start, "a bracket is not closed")
+
+    def _without_comments(self, text: str) -> str:
+        """The text with blanks instead of comments, so that every line keeps its number."""
+
+        def blank(found: re.Match[str]) -> str:
+            if found["unclosed"]:
+                self._refuse(found.string.count("\n", 0, found.start()) + 1, "a comment is not closed")
+            return found[0] if found[0][0] in "\"'" else "\n" * found[0].count("\n")
+
+        return _COMMENT.sub(blank, text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def _features(self, lines: list[_Line]) -> Feature:
         """The tree by its indentation: features and groups take turns."""
@@ -269,15 +279,6 @@ def _tokens(text: str) -> Iterator[str]:
             yield found["token"]
 
 
-def _without_comments(text: str) -> str:
-    """The text with blanks instead of comments, so that every line keeps its number."""
-
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0][0] in "\"'" else "\n" * found[0].count("\n")
-
-    return _COMMENT.sub(blank, text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
 def _indent(line: str) -> int:
     """A tab reaches to the next multiple of four, as in editors."""
     return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
@@ -314,5 +315,5 @@ _TOKEN = re.compile(r"\s*(?:(?P<token><=>|=>|[!&|()]|\"[^\"\n]{1,200}\"|[^\W\d](
 _ARITHMETIC = re.compile(r"[=<>+*/']|\s-\s|\b(?:sum|avg|len|floor|ceil)\s*\(")
 _IMPLICATION = re.compile(r"<?=>")
 _QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
-_COMMENT = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|//[^\n]*|/\*.*?\*/|(?P<unclosed>/\*)", re.DOTALL)
 _SEPARATOR = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[\[\](){},]")

@@ -279,3 +279,13 @@ def test_ten_thousand_features_are_read():
 
     assert made(400) == (401, 100 * 3 + 100 + 98)
     assert made(10_000) == (10_001, 2_500 * 3 + 2_500 + 2_498)
+
+
+def test_a_chain_of_equals_is_translated_part_by_part_and_an_unclosed_comment_is_refused_at_once():
+    """The clauses of a part are worked out once, or 50 parts would take 2 to the 50 steps."""
+    read = read_uvl("m.uvl", "features\n\ta\nconstraints\n\t" + " <=> ".join(["a"] * 50))
+    assert translate(read).losses == []
+    with pytest.raises(CpqError) as refused:
+        read_uvl("m.uvl", "features\n\ta\n" + "/* " * 200_000)
+    assert "3" in refused.value.message
+    assert "a comment is not closed" in refused.value.message
