@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cpq.domain.configuration import solver
-from cpq.domain.configuration.solver import configurator
-from tests.support.engine import Tools
+from cpq.domain.configuration.solver import configurator, encoded_model
+from tests.support.engine import Tools, import_dicts, product_row
 from tests.support.quotes import ACME, SEATS, new_quote, stored
 
 SERIES = "prod_qvs_series"
@@ -173,3 +173,35 @@ def test_the_lines_of_a_refused_quote_share_the_work_of_one_question(tools: Tool
             "arguments": {"product_id": SERIES, "attributes": BROKEN},
         }
     assert error["details"].get("next_call", {}).get("tool") != "quote_create"
+
+
+def test_the_choices_of_a_model_that_is_too_large_to_search_are_checked_all_the_same(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[int] = []
+    encode = encoded_model.Encoding.__init__
+
+    def counted(*given: Any, **named: Any) -> None:
+        tried.append(1)
+        encode(*given, **named)
+
+    monkeypatch.setattr(encoded_model.Encoding, "__init__", counted)
+    many = {f"n{place}": {"type": "integer", "min": 0, "max": 999, "default": 0} for place in range(3)}
+    same = {"left": {"n0": 1}, "op": "==", "right": {"n1": 1, "const": 0}}
+    monkeypatch.setattr(encoded_model, "CLAUSES_MAX", 50)
+    rules = [{"id": "same", "say": "Both are alike.", "compare": same}]
+    row = product_row(id="large", product_type="configurable", options=many, rules=rules)
+    import_dicts(tools.app, "products", row)
+    price = {"product_id": "large", "price_book": "list", "currency": "USD", "unit_price": 10}
+    import_dicts(tools.app, "prices", {**price, "billing_period": "one_time"})
+    valid = tools("product_configure", product_id="large", attributes={"n0": 3, "n1": 3}, account_id=ACME)
+    assert (valid["outcome"], valid["problems"], valid["unfinished"]) == ("valid", [], ["options"])
+    assert valid["configurations"][0]["attributes"] == {"n0": 3, "n1": 3}
+    assert "too large a model to search" in valid["message"]
+    invalid = tools("product_configure", product_id="large", attributes={"n0": 3})
+    assert (invalid["outcome"], invalid["configurations"]) == ("TIMEOUT", [])
+    assert any("Both are alike." in problem for problem in invalid["problems"])
+    lines = [{"product_id": "large", "quantity": 1, "attributes": {"n0": 3}}] * 4
+    error = tools.error("quote_create", account_id=ACME, line_items=lines)
+    assert "too large a model to search" in error["details"]["problems"][0]["not_repaired"]
+    assert len(tried) == 1

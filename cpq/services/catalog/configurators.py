@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 else:
     solver = LateModule("cpq.domain.configuration.solver")
 
+REFUSAL_SIZE = 10
+"""The clauses that the sentence of a refused model counts as."""
+
 KEPT_CLAUSES_MAX = 1_000_000
 """The clauses of all configurators that a process keeps, which is what their memory follows."""
 
@@ -41,13 +44,15 @@ def configurator_of(product: ProductFacts, surcharges: Surcharges) -> Configurat
         try:
             kept = solver.Configurator(model_of(product), points=points)
         except solver.ModelTooLargeError as error:
-            raise CpqError(
-                Code.VALIDATION_ERROR,
-                f"{product.name} ({product.id}) has too large a model to search: {error}",
-                field="/product_id",
-                hint="The options are checked all the same; only the search for others is off.",
-            ) from None
+            kept = str(error)
         _KEPT.put(key, kept)
+    if isinstance(kept, str):
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            f"{product.name} ({product.id}) has too large a model to search: {kept}",
+            field="/product_id",
+            hint="The options are checked all the same; only the search for others is off.",
+        )
     return kept
 
 
@@ -73,27 +78,34 @@ def _numbers(amounts: Mapping[str, int]) -> list[Decimal]:
 
 
 class _Kept:
-    """The configurators used last. They never change, so threads share them; the lock guards only the order."""
+    """The configurators used last, or why there is none. They never change, so threads share them.
+
+    The lock guards only their order.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: OrderedDict[str, Configurator] = OrderedDict()
+        self._known: OrderedDict[str, Configurator | str] = OrderedDict()
         self._clauses = 0
 
-    def get(self, key: str) -> Configurator | None:
+    def get(self, key: str) -> Configurator | str | None:
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
             return self._known.get(key)
 
-    def put(self, key: str, made: Configurator) -> None:
+    def put(self, key: str, made: Configurator | str) -> None:
         with self._lock:
             if key in self._known:
                 return
             self._known[key] = made
-            self._clauses += made.size
+            self._clauses += _size(made)
             while self._clauses > KEPT_CLAUSES_MAX and len(self._known) > 1:
-                self._clauses -= self._known.popitem(last=False)[1].size
+                self._clauses -= _size(self._known.popitem(last=False)[1])
+
+
+def _size(made: Configurator | str) -> int:
+    return REFUSAL_SIZE if isinstance(made, str) else made.size
 
 
 _KEPT = _Kept()

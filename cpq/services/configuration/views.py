@@ -119,7 +119,11 @@ def configure(
     _require_known(model, options or (), "/options")
     day = local_day(tx.now, facts.buyer.time_zone).isoformat() if facts.buyer else ""
     surcharges = surcharges_of(product, facts.buyer, day, selling_model or "")
-    configurator = configurator_of(product, surcharges)
+    line = DraftLine(1, product.id, quantity, selling_model=selling_model)
+    try:
+        configurator = configurator_of(product, surcharges)
+    except CpqError as too_large:
+        return _only_checked(tx, product, choices, line, (account_id, currency), too_large.message)
     verdict = configurator.check(choices)
     found = _found(configurator, choices, surcharges, goal, locked)
     shown = options if options is not None else list(model.options)[:SHOWN_OPTIONS_MAX]
@@ -132,7 +136,6 @@ def configure(
         "options": domains.is_timed_out,
     }
     unfinished = [name for name, is_late in late.items() if is_late]
-    line = DraftLine(1, product.id, quantity, selling_model=selling_model)
     prices, note = _prices(tx, line, account_id, currency, found.found)
     outcome = _outcome(verdict.is_valid, verdict.can_be_completed, unfinished)
     views = [_option(model, domain, choices) for domain in domains.domains]
@@ -149,6 +152,35 @@ def configure(
         ],
         "options": [view for view in views if view["possible"] or options is not None or outcome != "conflict"],
         "unfinished": unfinished,
+        "price_note": note,
+        "model_hash": model_hash(product),
+    }
+
+
+def _only_checked(
+    tx: Tx,
+    product: ProductFacts,
+    choices: Mapping[str, Any],
+    line: DraftLine,
+    buyer: tuple[str | None, str | None],
+    why: str,
+) -> ConfigurationView:
+    """Of a model that is too large to search, whether the choices are valid as given."""
+    checked = repository.model_of(product).check(choices)
+    is_valid = not checked.problem_count
+    same = Suggestion(checked.choices, choices, (), (), 0, (), checked.advice)
+    found = [same] if is_valid else []
+    prices, note = _prices(tx, line, *buyer, found)
+    return {
+        "product_id": product.id,
+        "product_name": product.name,
+        "outcome": "valid" if is_valid else Code.TIMEOUT.value,
+        "message": f"{'The configuration is valid as given.' if is_valid else 'It is not valid as given.'} {why}",
+        "problems": [problem.message for problem in checked.problems],
+        "conflicts": [],
+        "configurations": [_configured(one, price) for one, price in zip(found, prices, strict=True)],
+        "options": [],
+        "unfinished": ["options"] if is_valid else ["conflicts", "configurations", "options"],
         "price_note": note,
         "model_hash": model_hash(product),
     }
