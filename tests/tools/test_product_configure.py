@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cpq.domain.configuration import solver
-from cpq.domain.configuration.solver import configurator, encoded_model
+from cpq.domain.configuration.solver import configurator, encoded_model, kernel
 from tests.support.engine import Tools, import_dicts, product_row
 from tests.support.quotes import ACME, SEATS, new_quote, stored
 
@@ -205,3 +205,15 @@ def test_the_choices_of_a_model_that_is_too_large_to_search_are_checked_all_the_
     error = tools.error("quote_create", account_id=ACME, line_items=lines)
     assert "too large a model to search" in error["details"]["problems"][0]["not_repaired"]
     assert len(tried) == 1
+
+
+def test_what_is_proven_of_a_conflict_is_said_although_its_list_is_unfinished(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+):
+    def stopped(_: object) -> list[solver.Conflict]:
+        raise kernel.OutOfEffortError
+
+    monkeypatch.setattr(configurator, "_conflicts", stopped)
+    answer = configure(tools, {"hp": 150, "voltage": "208"})
+    assert (answer["outcome"], answer["unfinished"]) == ("conflict", ["conflicts"])
+    assert "took too long" in answer["message"]

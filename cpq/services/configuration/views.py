@@ -137,14 +137,14 @@ def configure(
     }
     unfinished = [name for name, is_late in late.items() if is_late]
     prices, note = _prices(tx, line, account_id, currency, found.found)
-    outcome = _outcome(verdict.is_valid, verdict.can_be_completed, unfinished)
+    outcome = _outcome(verdict.is_valid, verdict.can_be_completed)
     views = [_option(model, domain, choices) for domain in domains.domains]
     by_rule = {problem.message for problem in verdict.checked.problems if problem.rule_id}
     return {
         "product_id": product.id,
         "product_name": product.name,
         "outcome": outcome,
-        "message": _message(outcome, conflicts, found, goal),
+        "message": _message(outcome, conflicts, found, goal, unfinished),
         "problems": [p.message for p in verdict.checked.problems if p.message not in by_rule],
         "conflicts": [_conflict(conflict) for conflict in conflicts],
         "configurations": [
@@ -218,21 +218,24 @@ def _found(
     return configurator.nearest(choices, locked=locked, surcharges=surcharges, count=ALTERNATIVES)
 
 
-def _outcome(is_valid: bool, can_be_completed: bool | None, unfinished: list[str]) -> str:
+def _outcome(is_valid: bool, can_be_completed: bool | None) -> str:
     if is_valid:
         return "valid"
-    if can_be_completed is None or "conflicts" in unfinished:
+    if can_be_completed is None:
         return Code.TIMEOUT.value
     return "incomplete" if can_be_completed else "conflict"
 
 
-def _message(outcome: str, conflicts: Iterable[Conflict], found: Suggestions, goal: Goal | None) -> str:
+def _message(
+    outcome: str, conflicts: Iterable[Conflict], found: Suggestions, goal: Goal | None, unfinished: Collection[str]
+) -> str:
     if outcome == "valid":
         return "The configuration is valid as given."
     if outcome == Code.TIMEOUT.value:
         return "The search took too long. What is listed is proven; nothing else was found out."
     first = next(iter(conflicts), None)
     why = f" {first.words()}" if first else ""
+    why += " The search for every reason took too long." if "conflicts" in unfinished else ""
     if outcome == "incomplete":
         return f"The choices can stand, but not with the defaults of the other options.{why}"
     repair = " configurations[0] is the nearest valid one." if found.found and goal is None else ""
