@@ -300,7 +300,7 @@ def test_q14_nearest_means_by_meaning_once_the_vectors_are_there(sqlite_app: App
     read = repository.products
     monkeypatch.setattr(repository, "products", lambda tx, ids: read(tx, few if ids is None else ids))
     tools = Tools(sqlite_app)
-    assert found(tools, query="dehumidifier") == []
+    assert "by words alone, best first, but none is near" in tools("catalog_search", query="dehumidifier")["hint"]
     table_source.embed_round(sqlite_app, [])
     page = tools("catalog_search", query="dehumidifier")
     assert "nearest by meaning and words" in page["hint"]

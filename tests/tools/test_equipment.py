@@ -178,8 +178,7 @@ def sorted_pair(one: Decimal | None, other: Decimal | None) -> dict[str, Decimal
 
 def _meeting(app: App, bounds: dict[str, dict[str, Decimal]], word: str | None) -> set[str]:
     active = product.c.active == sa.literal(True, product.c.active.type)
-    spec = product_spec.alias()
-    query = sa.select(product.c.id).where(active, product.c.id.in_(sa.select(spec.c.product_id)))
+    query = sa.select(product.c.id).where(active)
     for name, pair in bounds.items():
         if pair:
             spec = product_spec.alias()
