@@ -234,6 +234,59 @@ def test_option_sets_are_checked_alone(app: App, tools: Tools):
     ]
 
 
+def test_a_repair_cuts_first_says_so_and_adds_no_more_than_what_is_left_needs(app: App, tools: Tools):
+    catalogue(app, AIR, PLANS, TOP)
+    checked = tools("quote_check", line_items=lines(m100=1000))
+    assert checked["next_call"]["arguments"]["line_items"] == lines(m100=3, d400=1, plan=3)
+    assert checked["message"] == (
+        "3 problems to repair before it can be sent. The next call reduces M100 from 1,000 to 3."
+    )
+    quote_id = new_quote(tools, *lines(m100=2, m250=2, plan=4, d1000=1), term_months=None)
+    message = tools("quote_check", quote_id=quote_id)["message"]
+    assert message.endswith("The next call reduces M250 from 2 to 1, PLAN from 4 to 3.")
+    assert tools("quote_check", line_items=lines(m100=1, d125=1, plan=1))["message"] == "Nothing is missing."
+
+
+def test_what_a_repair_adds_is_the_least_that_all_rules_need(app: App, tools: Tools):
+    # Two rules need dryers; what the second adds is enough for the first.
+    big = {**AIR, "id": "BIG", "compare": {"left": {"dryers.cfm": 1}, "op": ">=", "right": {"const": 3000}}}
+    catalogue(app, {**AIR, "add": "d125"}, {**big, "add": "d1000"})
+    checked = tools("quote_check", line_items=lines(m100=10))
+    assert checked["next_call"]["arguments"]["line_items"] == lines(m100=10, d1000=3)
+
+
+def test_each_option_set_gets_what_it_lacks_and_shared_lines_get_it_once(app: App, tools: Tools):
+    catalogue(app, AIR, PLANS)
+    (machine,), (large,) = lines(m100=1), lines(m250=2)
+    given = [{**machine, "option_set": "A"}, {**large, "option_set": "B"}]
+    checked = tools("quote_check", line_items=given)
+    dryer = next(one["repair"]["add"] for one in checked["violations"] if one["missing"] == 100)
+    assert dryer == [{"product_id": "d125", "product_name": "D125", "quantity": 1, "option_set": "A"}]
+    added = checked["next_call"]["arguments"]["line_items"][2:]
+    assert sorted((one["option_set"], one["product_id"], one["quantity"]) for one in added) == [
+        ("A", "d125", 1),
+        ("A", "plan", 1),
+        ("B", "d1000", 1),
+        ("B", "plan", 2),
+    ]
+    assert follow(tools, checked)["is_complete"]
+    quote_id = new_quote(tools, *given, *lines(plan=1), term_months=None)
+    follow(tools, tools("quote_check", quote_id=quote_id))
+    assert tools("quote_check", quote_id=quote_id)["is_complete"]
+    oil = {"product_id": "oil", "quantity": 1}
+    shared = [machine, {**oil, "option_set": "A"}, {**oil, "option_set": "B"}]
+    checked = tools("quote_check", line_items=shared)
+    assert checked["next_call"]["arguments"]["line_items"] == [*shared, *lines(d125=1, plan=1)]
+
+
+def test_twenty_option_sets_are_repaired_by_one_call(app: App, tools: Tools):
+    catalogue(app, AIR, PLANS)
+    given = [{"product_id": "m100", "quantity": number, "option_set": f"S{number}"} for number in range(1, 21)]
+    checked = tools("quote_check", line_items=given)
+    assert checked["violations_total"] == 40
+    assert follow(tools, checked)["is_complete"]
+
+
 def test_a_chosen_component_of_a_bundle_counts(app: App, tools: Tools):
     catalogue(app, AIR)
     groups = [{"name": "more", "components": [{"name": "dryer", "product_id": "d400", "max_quantity": 3}]}]
@@ -292,7 +345,11 @@ def test_rules_survive_an_export_and_its_import(app: App, form: str, tmp_path: P
     engine.write(app, lambda tx: dict(exporter.write_catalog(tx, form, out)))
     file.write_text(out.getvalue())
     report = engine.import_file(app, file, "products")
-    assert (report.created.total(), report.updated.total(), report.unchanged["rules"]) == (0, 0, 4)
+    assert (report.created.total(), report.updated.total(), report.unchanged["rules"]) == (
+        0,
+        0,
+        6,
+    )  # Two are of the sample.
 
 
 @pytest.mark.parametrize(

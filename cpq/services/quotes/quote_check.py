@@ -46,6 +46,7 @@ class AddedProduct(TypedDict):
     product_id: str
     product_name: str
     quantity: int
+    option_set: NotRequired[str]
 
 
 class ChangedQuantity(TypedDict):
@@ -89,6 +90,8 @@ class _Change(NamedTuple):
     number: int
     product_id: str
     quantity: int | Decimal
+    option_set: str | None = None
+    """Of a line that is added."""
 
 
 class _Problem(NamedTuple):
@@ -103,6 +106,8 @@ class _Problem(NamedTuple):
     of: str | None
     changes: tuple[_Change, ...]
     is_required: bool
+    option_sets: frozenset[str] = frozenset()
+    """Those that it is repaired in; none where lines that all share are changed."""
 
 
 def check_quote(tx: Tx, quote_id: str) -> QuoteCheck:
@@ -115,12 +120,11 @@ def check_quote(tx: Tx, quote_id: str) -> QuoteCheck:
     changes = check.changes() if answer["violations"] and not draft.agreement else None
     if changes:
         version = {"quote_id": quote.id, "expected_version": quote.current_version}
-        arguments = check.as_arguments(changes)
-        answer["next_call"] = (
-            next_call("quote_update", **version, **arguments)
-            if quote.status.is_draft and not quote.is_rejected
-            else next_call("quote_revise", **version)
-        )
+        if quote.status.is_draft and not quote.is_rejected:
+            answer["next_call"] = next_call("quote_update", **version, **check.as_arguments(changes))
+            answer["message"] += check.cuts(changes)
+        else:
+            answer["next_call"] = next_call("quote_revise", **version)
     return answer
 
 
@@ -138,6 +142,7 @@ def check_given(
         tool = "quote_create" if account_id else "quote_check"
         who = {"account_id": account_id} if account_id else {}
         answer["next_call"] = next_call(tool, **who, line_items=items)
+        answer["message"] += check.cuts(changes)
     return answer
 
 
@@ -176,22 +181,55 @@ class _Check:
         return [*account, *fraction_problems(self.draft, facts.products), *invalid]
 
     def changes(self) -> list[_Change] | None:
-        """The changes after which every required rule holds; None where no such changes were found."""
+        """The changes after which every required rule holds; None where no such changes were found.
+
+        What is too much is taken away first, so that nothing is added for it.
+        """
         draft, facts = self.draft, self._facts
         for _ in range(ROUNDS_MAX):
             problems = [one for one in self._problems(draft, facts) if one.is_required]
             if not problems:
-                return self._difference(draft)
-            repair = next((one.changes for one in problems if one.changes), None)
-            if repair is None:
+                return self._difference(self._least(draft))
+            repaired = [one for one in problems if one.changes]
+            if not repaired:
                 return None
-            draft, facts = self._gathered(_changed(draft, repair))
+            first = next((one for one in repaired if _takes_away(one, draft)), repaired[0])
+            draft, facts = self._gathered(_changed(draft, _alike(first, repaired)))
         return None
+
+    def _least(self, draft: Draft) -> Draft:
+        """The same draft with the smallest quantities of what a repair added with which every rule holds."""
+        before = {line.number: line.quantity for line in self.draft.lines}
+        for line in draft.lines:
+            least, most = before.get(line.number, 0), line.quantity
+            while least < most:
+                middle = least + int((most - least) // 2)
+                less = _changed(draft, [_Change(line.number, line.product_id, middle)])
+                smaller, facts = self._gathered(less)
+                if cross_lines.broken(smaller, facts.products, facts.rules):
+                    least = middle + 1
+                else:
+                    draft, most = smaller, middle
+        return draft
+
+    def cuts(self, changes: Sequence[_Change]) -> str:
+        """What the next call takes away, in a sentence; nothing where it only adds."""
+        before = {line.number: line for line in self.draft.lines}
+        cut = [one for one in changes if one.number in before and one.quantity < before[one.number].quantity]
+        names = self._names_of([one.product_id for one in cut])
+        less = [
+            f"{names.get(one.product_id, one.product_id)} from {before[one.number].quantity:,} to {one.quantity:,}"
+            for one in cut
+            if one.quantity
+        ]
+        gone = [names.get(one.product_id, one.product_id) for one in cut if not one.quantity]
+        words = [f"{verb} {', '.join(found)}" for verb, found in (("reduces", less), ("removes", gone)) if found]
+        return f" The next call {' and '.join(words)}." if words else ""
 
     def as_arguments(self, changes: Sequence[_Change]) -> dict[str, Any]:
         """Of `quote_update`."""
         known = {line.number: self._names[index] for index, line in enumerate(self.draft.lines)}
-        added = [{"product_id": one.product_id, "quantity": one.quantity} for one in changes if one.number not in known]
+        added = [_added_line(one) for one in changes if one.number not in known]
         changed = [
             {"line_id": known[one.number], "quantity": one.quantity}
             for one in changes
@@ -210,7 +248,7 @@ class _Check:
             if by_number.get(number, 1)
         ]
         added = [one for one in changes if one.number > len(given)]
-        return items + [{"product_id": one.product_id, "quantity": one.quantity} for one in added]
+        return items + [_added_line(one) for one in added]
 
     def _gathered(self, draft: Draft) -> tuple[Draft, Facts]:
         facts = gather(self._tx, draft)
@@ -220,24 +258,36 @@ class _Check:
         return draft, facts
 
     def _problems(self, draft: Draft, facts: Facts) -> Iterator[_Problem]:
-        """Of all option sets, each problem once."""
+        """Of all option sets, each problem once; what only some sets lack is repaired in those."""
         if draft.agreement:
             return
-        seen = set()
-        for places in cross_lines.option_sets(draft):
-            for problem in self._problems_of(places, facts):
-                if (key := problem[:5]) not in seen:
-                    seen.add(key)
-                    yield problem
+        names = draft.option_sets or [""]
+        found: dict[tuple[object, ...], list[tuple[str, _Problem]]] = {}
+        for name, places in zip(names, cross_lines.option_sets(draft), strict=True):
+            for problem in self._problems_of(places, facts, name):
+                found.setdefault(problem[:5], []).append((name, problem))
+        shared = [Place(at, line) for at, line in enumerate(draft.lines) if not line.option_set]
+        # What every set lacks, because of lines that all share, is repaired in those.
+        in_all = {one[:5]: one for one in self._problems_of(shared, facts, "")} if draft.option_sets else {}
+        for key, alike in found.items():
+            if len(alike) == len(names) and key in in_all:
+                yield in_all[key]
+                continue
+            changes = dict.fromkeys(change for _, one in alike for change in one.changes)
+            sets = frozenset(name for name, _ in alike if name)
+            yield alike[0][1]._replace(changes=tuple(changes), option_sets=sets)
 
-    def _problems_of(self, places: Sequence[Place], facts: Facts) -> Iterator[_Problem]:
+    def _problems_of(self, places: Sequence[Place], facts: Facts, name: str) -> Iterator[_Problem]:
+        """Of the lines of one option set with those that all share."""
         checked = cross_lines.related(places, facts.products, {*Relation})
         for one in (*checked.problems, *checked.advice):
-            yield self._related(one, places, facts)
+            yield self._related(one, places, name)
         rules = {rule.id: rule for rule in facts.rules}
         for finding in cross_lines.findings(places, facts.products, facts.rules):
             rule = rules[finding.rule_id]
-            changes = [change for need in finding.needs for change in self._repair(need, finding, rule, places, facts)]
+            changes = [
+                change for need in finding.needs for change in self._repair(need, finding, rule, places, facts, name)
+            ]
             need = finding.needs[0] if finding.needs else None
             yield _Problem(
                 "rule",
@@ -251,7 +301,7 @@ class _Check:
                 finding.is_required,
             )
 
-    def _related(self, one: Related, places: Sequence[Place], facts: Facts) -> _Problem:
+    def _related(self, one: Related, places: Sequence[Place], name: str) -> _Problem:
         own = places[one.line]
         changes: tuple[_Change, ...]
         if one.other_line is not None:
@@ -261,14 +311,14 @@ class _Check:
         else:
             lines = (own.at,)
             missing = Decimal(one.missing or 1)
-            line = _line_of(places, lambda place: place.line.product_id == one.other_id)
-            changes = (_grown(line, missing) if line else self._added(one.other_id, missing),)
+            line = _line_of(places, name, lambda place: place.line.product_id == one.other_id)
+            changes = (_grown(line, missing) if line else _Change(0, one.other_id, _whole(missing), name or None),)
         missing_pieces = None if one.missing is None else Decimal(one.missing)
         is_required = one.kind is not Relation.RECOMMENDS
         return _Problem(one.kind, None, one.message, None, lines, missing_pieces, one.other_id, changes, is_required)
 
     def _repair(
-        self, need: Need, finding: Finding, rule: QuoteRule, places: Sequence[Place], facts: Facts
+        self, need: Need, finding: Finding, rule: QuoteRule, places: Sequence[Place], facts: Facts, name: str
     ) -> Iterator[_Change]:
         """What gives a total what it lacks, or takes from it what is too much."""
         one = rule.sets[need.total.set_name]
@@ -276,14 +326,14 @@ class _Check:
             yield from _reduced(need, one, places, facts)
             return
         if need.total.measure == PIECES and finding.add is None:
-            line = _line_of(places, lambda place: _in_set(one, place, facts))
+            line = _line_of(places, name, lambda place: _in_set(one, place, facts))
             if line is not None:
                 yield _grown(line, need.missing)
                 return
         offered = self._offers([finding.add] if finding.add else one.listed, one)
         best = addition(need.missing, ((id_, measured(need.total, values)) for id_, values in offered))
         if best is not None:
-            yield self._added(best[0], Decimal(best[1]))
+            yield _Change(0, best[0], best[1], name or None)
 
     def _offers(self, listed: Sequence[str], one: ProductSet) -> list[tuple[str, Mapping[str, object]]]:
         """The products on sale that a set takes, with their values."""
@@ -310,16 +360,13 @@ class _Check:
             self._offered[categories] = sorted(found)
         return self._offered[categories]
 
-    def _added(self, product_id: str, pieces: Decimal) -> _Change:
-        return _Change(0, product_id, _whole(pieces))
-
     def _difference(self, after: Draft) -> list[_Change]:
         """What differs from the draft that was checked."""
         before = {line.number: line for line in self.draft.lines}
         now = {line.number: line for line in after.lines}
         removed = [_Change(number, line.product_id, 0) for number, line in before.items() if number not in now]
         changed = [
-            _Change(number, line.product_id, line.quantity)
+            _Change(number, line.product_id, line.quantity, line.option_set)
             for number, line in now.items()
             if number not in before or before[number].quantity != line.quantity
         ]
@@ -329,17 +376,15 @@ class _Check:
         names = {line.number: self._names[index] for index, line in enumerate(self.draft.lines)}
         products = self._names_of([change.product_id for change in one.changes])
         repair: Repair = {
-            "add": [
-                {"product_id": id_, "product_name": products.get(id_, id_), "quantity": int(quantity)}
-                for number, id_, quantity in one.changes
-                if number not in names
-            ],
+            "add": [_added_product(change, products) for change in one.changes if change.number not in names],
             "change": [
                 {"line": names[change.number], "quantity": change.quantity}
                 for change in one.changes
                 if change.number in names and change.quantity
             ],
-            "remove": [names[number] for number, _, quantity in one.changes if number in names and not quantity],
+            "remove": [
+                names[change.number] for change in one.changes if change.number in names and not change.quantity
+            ],
         }
         return {
             "kind": one.kind,
@@ -388,9 +433,39 @@ def _in_set(one: ProductSet, place: Place, facts: Facts) -> QuotedItem | None:
     return item if item and one.holds(item.product_id, item.category, item.values) else None
 
 
-def _line_of(places: Sequence[Place], is_wanted: Callable[[Place], object]) -> DraftLine | None:
-    """The first such line whose quantity can be raised: not one with a ramp."""
-    return next((place.line for place in places if not place.line.ramp and is_wanted(place)), None)
+def _line_of(places: Sequence[Place], name: str, is_wanted: Callable[[Place], object]) -> DraftLine | None:
+    """The first such line of this option set whose quantity can be raised: not one with a ramp."""
+    own = [place for place in places if (place.line.option_set or "") == name and not place.line.ramp]
+    return next((place.line for place in own if is_wanted(place)), None)
+
+
+def _takes_away(one: _Problem, draft: Draft) -> bool:
+    before = {line.number: line.quantity for line in draft.lines}
+    return any(change.quantity < before.get(change.number, 0) for change in one.changes)
+
+
+def _alike(first: _Problem, problems: Sequence[_Problem]) -> list[_Change]:
+    """The changes for one problem and for the same one in other option sets, which do not touch each other."""
+    changes, done = [*first.changes], first.option_sets
+    for one in problems if done else ():
+        is_same = (one.kind, one.rule_id, one.of) == (first.kind, first.rule_id, first.of)
+        if is_same and one.option_sets and not one.option_sets & done:
+            changes += one.changes
+            done |= one.option_sets
+    return changes
+
+
+def _added_product(one: _Change, names: Mapping[str, str]) -> AddedProduct:
+    name = names.get(one.product_id, one.product_id)
+    product: AddedProduct = {"product_id": one.product_id, "product_name": name, "quantity": int(one.quantity)}
+    if one.option_set:
+        product["option_set"] = one.option_set
+    return product
+
+
+def _added_line(one: _Change) -> dict[str, Any]:
+    line = {"product_id": one.product_id, "quantity": one.quantity}
+    return {**line, "option_set": one.option_set} if one.option_set else line
 
 
 def _grown(line: DraftLine, missing: Decimal) -> _Change:
@@ -400,7 +475,8 @@ def _grown(line: DraftLine, missing: Decimal) -> _Change:
 def _reduced(need: Need, one: ProductSet, places: Sequence[Place], facts: Facts) -> Iterator[_Change]:
     """The last lines of the set with fewer pieces, or without them."""
     surplus = -need.missing
-    for place in reversed(places):
+    # What all option sets share goes last.
+    for place in sorted(places, key=lambda place: (place.line.option_set is None, -place.at)):
         line = place.line
         item = _in_set(one, place, facts) if surplus > 0 else None
         each = measured(need.total, item.values) if item else Decimal(0)
@@ -425,7 +501,7 @@ def _changed(draft: Draft, changes: Sequence[_Change]) -> Draft:
             del lines[change.number]
         else:
             number = max((line.number for line in draft.lines), default=0) + len(lines) + 1
-            lines[number] = DraftLine(number, change.product_id, change.quantity)
+            lines[number] = DraftLine(number, change.product_id, change.quantity, option_set=change.option_set)
     return replace(draft, lines=tuple(lines.values()))
 
 
