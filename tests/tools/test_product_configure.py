@@ -6,6 +6,7 @@ import pytest
 
 from cpq.domain.configuration import solver
 from cpq.domain.configuration.solver import configurator, encoded_model, kernel
+from cpq.services.catalog import configurators
 from tests.support.engine import Tools, import_dicts, product_row
 from tests.support.quotes import ACME, SEATS, new_quote, stored
 
@@ -178,6 +179,7 @@ def test_the_lines_of_a_refused_quote_share_the_work_of_one_question(tools: Tool
 def test_the_choices_of_a_model_that_is_too_large_to_search_are_checked_all_the_same(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(configurators, "_KEPT", configurators._Kept())  # The one of the process keeps refusals, too.
     tried: list[int] = []
     encode = encoded_model.Encoding.__init__
 

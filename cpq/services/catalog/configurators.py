@@ -78,7 +78,7 @@ def _numbers(amounts: Mapping[str, int]) -> list[Decimal]:
 
 
 class _Kept:
-    """The configurators used last, or why there is none. They never change, so threads share them.
+    """The configurators used last, or why a model has no configurator. They never change, so threads share them.
 
     The lock guards only their order.
     """

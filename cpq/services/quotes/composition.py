@@ -191,11 +191,7 @@ def compose(
         expires_at=end_of_day(valid_until, buyer.time_zone),
         hashes=_hashes(tx, buyer, products, sets),
         warnings=(
-            *(
-                owned_products.broken_by_change(tx, draft)
-                if draft.agreement
-                else cross_lines.broken(draft, products, rules)
-            ),
+            *_broken(tx, draft, Facts(buyer, products, rules)),
             *cross_lines.advised(draft, products, rules),
             *_foreign_currency(draft, buyer),
             *([f"The last valid day {stored_day} is over; now it is {valid_until}, as usual."] if is_over else []),
@@ -205,6 +201,13 @@ def compose(
         ),
         selling_models=_selling_models(request, selection),
     )
+
+
+def _broken(tx: Tx, draft: Draft, facts: Facts) -> tuple[str, ...]:
+    """What the products of the quote, or of what is owned after a change, require or exclude."""
+    if draft.agreement:
+        return owned_products.broken_by_change(tx, draft)
+    return cross_lines.broken(draft, facts.products, facts.rules)
 
 
 def _selling_models(request: Request, selection: PriceSelection) -> dict[int, str]:

@@ -134,8 +134,8 @@ class Configurator:
     ) -> Domains:
         """What each option can be if only it changes, in declared order.
 
-        Why not more is said for the first excluded values of the options in `reasons`, without it of all: each reason
-        takes as long as many options.
+        The first excluded values of the options in `reasons` have a reason, without it those of all options: each
+        reason takes as long as many options.
         """
         wanted = set(self.model.options if options is None else options)
         names = [name for name in self.model.options if name in wanted]
