@@ -18,13 +18,13 @@ from mcp_facade.toolsets import ALL_TOOLS
 from tests import attacks, contract
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+GUIDE = ROOT / "cpq" / "guide"
 POLICIES = ROOT / "policies"
 SNAPSHOTS = ROOT / "tests" / "tools" / "snapshots"
 
 
-def readme_tables() -> dict[str, str]:
-    """Every generated table by the name between its markers."""
+def guide_tables() -> dict[str, str]:
+    """Every generated table by its name, which is that of its page in the guide, too."""
     tools = [["tool", "toolset", "needs", "what it does"]]
     tools += [[f"`{t.name}`", t.toolset, t.needs.value, t.description.splitlines()[0]] for t in ALL_TOOLS]
     errors = [["code", "means"], *([f"`{code.value}`", code.meaning] for code in Code)]
@@ -111,7 +111,8 @@ def snapshot(tool: Tool) -> str:
 
 
 def main() -> None:
-    for path, tables in ((README, readme_tables()), (POLICIES / "README.md", policy_tables())):
+    pages = [(GUIDE / f"{name}.md", {name: rows}) for name, rows in guide_tables().items()]
+    for path, tables in [*pages, (POLICIES / "README.md", policy_tables())]:
         path.write_text(with_tables(path.read_text(encoding="utf-8"), tables), encoding="utf-8")
     (POLICIES / "schema.json").write_text(policy_schema(), encoding="utf-8")
     SNAPSHOTS.mkdir(exist_ok=True)

@@ -13,12 +13,14 @@ from tests.promises import PROMISES
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
 DOCUMENTS += ["pdf_templates/README.md", "pdf_templates/fonts/README.md"]
+DOCUMENTS += [str(path.relative_to(generate.ROOT)) for path in sorted(generate.GUIDE.glob("*.md"))]
 REFRESH = "run `python -m tests.generate` and review the diff"
 
 
-def test_the_tables_of_the_readme_equal_the_code():
-    text = generate.README.read_text(encoding="utf-8")
-    assert generate.with_tables(text, generate.readme_tables()) == text, REFRESH
+@pytest.mark.parametrize("name", generate.guide_tables())
+def test_the_tables_of_the_guide_equal_the_code(name: str):
+    text = (generate.GUIDE / f"{name}.md").read_text(encoding="utf-8")
+    assert generate.with_tables(text, {name: generate.guide_tables()[name]}) == text, REFRESH
 
 
 def test_the_policies_are_described_as_the_code_reads_them():

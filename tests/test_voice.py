@@ -38,6 +38,7 @@ ALLOWED = ("is None", " is none %}", "raw.tell()", "tell me")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md")
 FILES = sorted(
     [path for folder in ("cpq", "mcp_facade") for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".html")]
+    + list((ROOT / "cpq" / "guide").glob("*.md"))
     + [ROOT / name for name in (*DOCUMENTS, "pdf_templates/README.md")]
 )
 

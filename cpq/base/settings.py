@@ -87,7 +87,7 @@ def setting(
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a process, each with its variable; the descriptions fill the README's table.
+    """The settings of a process, each with its variable; the descriptions fill the table of the guide.
 
     A plain class: every command reads the settings first, and pydantic alone takes a tenth of a second to import.
     """

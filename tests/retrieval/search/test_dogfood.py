@@ -23,6 +23,7 @@ OWN = (
     "cpq/DECISIONS.md",
     "policies/README.md",
     "pdf_templates/README.md",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "cpq" / "guide").glob("*.md"))),
 )
 BLIND = Path(__file__).with_name("blind_docs.yaml")
 """Questions to these pages and the handbook, by somebody who had not seen the search."""
@@ -34,7 +35,7 @@ QUESTIONS = {
     "how do I change a dependency": "Change a dependency",
     "how are webhook events signed": "Webhooks",
     "which role may see margins": "Who may do what",
-    "what means VALIDATION_ERROR": "The tools",
+    "what means VALIDATION_ERROR": "Errors",
     "which variable sets the HTTP port": "Settings",
     "how do I prove that the audit record is whole": "Operate it",
     "why is search an exact scan in memory": "Search is an exact scan",
