@@ -141,6 +141,7 @@ class Facade(MCPServer[None]):
             max_request_body_size=MESSAGE_BYTES_MAX,
             session_idle_timeout=900,
             max_sessions=SESSIONS_MAX,
+            stateless_http=self.app.settings.stateless,
         )
         identified = _Identified(AuthContextMiddleware(inner), self.session_manager)
         return HttpEndpoint(identified, lambda: inner.router.lifespan_context(inner))
@@ -158,7 +159,8 @@ class Facade(MCPServer[None]):
     async def _list_once(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
         """Shape and check the list of tools once: it is the same for all callers, and most of what a list costs."""
         is_whole = ctx.method == "tools/list" and {*(ctx.params or {})} <= {"_meta"}
-        if not is_whole or ctx.session.client_params is None:  # Before the handshake, the SDK refuses it.
+        is_strange = ctx.session.client_params is None and not self.app.settings.stateless
+        if not is_whole or is_strange:  # Before the handshake, the SDK refuses it.
             return await call_next(ctx)
         if ctx.protocol_version not in self._lists:
             self._lists[ctx.protocol_version] = await call_next(ctx)
@@ -318,6 +320,11 @@ class _Identified:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal: Principal | None = scope.get("cpq.principal")
+        if (
+            self._sessions.stateless and scope["method"] != "POST"
+        ):  # The SDK would hold a stream on which nothing comes.
+            await JSONResponse(failure(_no_sessions()).body, 405, {"Allow": "POST"})(scope, receive, send)
+            return
         if principal is not None:
             subject = _caller(principal)
             if MCP_SESSION_ID_HEADER not in Headers(scope=scope) and self._has_many(subject):
@@ -376,6 +383,10 @@ def _too_many_sessions() -> CpqError:
         hint="Use one session for many calls, and end it with DELETE.",
         retry_after_seconds=60,
     )
+
+
+def _no_sessions() -> CpqError:
+    return CpqError(Code.VALIDATION_ERROR, "This server keeps no sessions.", hint="Send each message by POST.")
 
 
 async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:

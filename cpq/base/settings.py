@@ -275,6 +275,12 @@ class Settings:
         variable="MCP_TRANSPORT",
         description="`stdio` or `streamable-http`",
     )
+    stateless: bool = setting(
+        False,
+        variable="MCP_STATELESS",
+        description="`true` behind a load balancer: clients of older protocol revisions get no session, and any server "
+        "answers any of their calls",
+    )
     host: str = setting("127.0.0.1", variable="MCP_HOST", description="HTTP bind address")
     port: int = setting(8765, at_least=0, at_most=65535, variable="MCP_PORT", description="HTTP port")
     allowed_hosts: str = setting(
