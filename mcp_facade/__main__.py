@@ -19,7 +19,7 @@ from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app.health import page_loop, policy_loop
 from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.app.transaction import Tx
-from cpq.base import background, logs
+from cpq.base import background, logs, traces
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.base.late_modules import LateModule
@@ -62,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         logs.configure(settings.log_level, settings.log_format)
         for warning in strange_variables(env_file=options["env_file"]):
             log.warning(warning)
+        traces.start()
         _serve_or_log(settings, as_name)
     except CpqError as error:
         sys.stderr.write(f"{error.message}\n{error.details.get('hint', '')}\n")

@@ -28,7 +28,7 @@ from cpq.app import App, Call, Command
 from cpq.app.access import LOCAL_AGENT, Permission, Principal
 from cpq.app.health import readiness
 from cpq.app.recorded_state import StateDiffersError
-from cpq.base import background, logs, running_servers
+from cpq.base import background, logs, running_servers, traces
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
 from cpq.base.metrics import HTTP_REJECTED, WRITE_WAIT_SECONDS, exposition
@@ -76,6 +76,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
         # Stopped here: a signal may end the process as soon as the server has stopped.
         await anyio.to_thread.run_sync(background.stop, loops)
         await anyio.to_thread.run_sync(app.flush_audit)
+        await anyio.to_thread.run_sync(traces.flush)
 
     app.database.watch_waits(WRITE_WAIT_SECONDS.observe)
     checks = anyio.CapacityLimiter(1)

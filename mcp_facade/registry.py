@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import Permission, Principal
+from cpq.base import traces
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
 from cpq.base.rate_limit import RateLimiter
@@ -165,6 +166,7 @@ class Registry:
             log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})
             reply = internal_failure(call.trace_id)
         seconds = self._app.effects.monotonic() - started
+        traces.annotate(code=reply.code, trace_id=call.trace_id)
         TOOL_CALLS.labels(tool=label, code=reply.code).inc()
         TOOL_SECONDS.labels(tool=label).observe(seconds)
         log.info(

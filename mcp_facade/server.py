@@ -30,12 +30,14 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict, ValidationError
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cpq import __version__
 from cpq.app import App, Call
 from cpq.app.access import LOCAL_AGENT, Principal
+from cpq.base import traces
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from cpq.services import documents
@@ -83,6 +85,7 @@ class Facade(MCPServer[None]):
             middleware=[_tolerate_arguments, self._limit_methods, self._list_once],
             subscriptions=False,  # Nothing is published yet.
         )
+        self.middleware.insert(0, _join_trace)  # Before the SDK opens its span.
         self.app = app
         self.registry = Registry(app, tools)
         self._local_principal = principal
@@ -387,6 +390,12 @@ def _too_many_sessions() -> CpqError:
 
 def _no_sessions() -> CpqError:
     return CpqError(Code.VALIDATION_ERROR, "This server keeps no sessions.", hint="Send each message by POST.")
+
+
+async def _join_trace(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+    """Continue the trace of the HTTP request. One that `_meta` names goes before it."""
+    with traces.joined(ctx.request.headers if isinstance(ctx.request, HTTPConnection) else {}):
+        return await call_next(ctx)
 
 
 async def _tolerate_arguments(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:

@@ -20,6 +20,7 @@ from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.transaction import Tx, UnpreparedError
+from cpq.base import traces
 from cpq.base.audit_key import read_audit_key
 from cpq.base.clock import Effects
 from cpq.base.disk_space import DiskSpace
@@ -245,7 +246,8 @@ class App:
         for attempt in count(1):
             call.check()
             try:
-                return once()
+                with traces.span("transaction", database=self.database.kind, attempt=attempt):
+                    return once()
             except UnpreparedError as missing:
                 if attempt >= ATTEMPTS_MAX:
                     raise

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
+from cpq.base import traces
 from cpq.base.text import shown_on_one_line
 
 _SECRET = re.compile(r"(?i)(bearer\s+|qw_tok-[a-z0-9]+_|whsec_|password[\"'=:\s]+|secret[\"'=:\s]+)[^\s\"',}]+")
@@ -79,6 +80,8 @@ def _moment(record: logging.LogRecord) -> str:
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:
     given = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    if (trace := traces.current_id()) is not None:
+        given["otel_trace_id"] = trace
     return {name: _safe(value) if isinstance(value, str) else value for name, value in given.items()}
 
 

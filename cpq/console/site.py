@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from cpq.app import App
 from cpq.app.sessions import Session
+from cpq.base import traces
 from cpq.base.errors import Code, CpqError
 from cpq.console.cookies import Cookies
 from cpq.console.forms import read_form
@@ -58,13 +59,22 @@ class Site:
         self._asking_limiter = anyio.CapacityLimiter(ASKING_AT_ONCE_MAX)
 
     async def run(
-        self, request: Request, serve: Callable[[Request, Mapping[str, str]], Response], *, asks: bool = False
+        self,
+        request: Request,
+        serve: Callable[[Request, Mapping[str, str]], Response],
+        *,
+        page: str,
+        asks: bool = False,
     ) -> Response:
-        """Answer in a worker thread; every outcome becomes a response with security headers."""
+        """Answer in a worker thread; every outcome becomes a response with security headers.
+
+        `page` is its name in traces.
+        """
         limiter = self._asking_limiter if asks else self._limiter
         try:
             form = await read_form(request)
-            response = await anyio.to_thread.run_sync(serve, request, form, limiter=limiter)
+            with traces.joined(request.headers), traces.span(f"console {page}", method=request.method):
+                response = await anyio.to_thread.run_sync(serve, request, form, limiter=limiter)
         except CpqError as error:
             response = self.refusal(request, error)
         except ClientDisconnect:

@@ -133,7 +133,7 @@ def visited(site: Site, page: Callable[[Visit], Response]) -> Callable[[Request]
             return site.refusal(request, error, session)
 
     async def endpoint(request: Request) -> Response:
-        return await site.run(request, serve)
+        return await site.run(request, serve, page=page.__name__)
 
     return endpoint
 
@@ -144,7 +144,7 @@ def open_to_all(
     """An endpoint without a session, for signing in. `asks` marks one that waits for another server."""
 
     async def endpoint(request: Request) -> Response:
-        return await site.run(request, page, asks=asks)
+        return await site.run(request, page, page=page.__name__, asks=asks)
 
     return endpoint
 

@@ -50,6 +50,7 @@ class Database:
 
     def __init__(self, settings: Settings, effects: Effects) -> None:
         self.is_sqlite = settings.is_sqlite
+        self.kind = "sqlite" if self.is_sqlite else "postgresql"
         self.is_suspect = False
         """A call met a damaged page."""
         self.page_problem: str | None = None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from cpq.base import traces
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
 from cpq.services.documents import worker_messages
@@ -67,7 +68,8 @@ class Workers:
                 )
         try:
             try:
-                return self._render(job, effects, deadline, progress)
+                with traces.span("render document"):
+                    return self._render(job, effects, deadline, progress)
             except WorkerEndedError as error:
                 log.warning("a worker ended while it rendered; its job is tried again", extra={"reason": str(error)})
                 return self._render(job, effects, deadline, progress)

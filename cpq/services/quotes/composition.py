@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
+from cpq.base import traces
 from cpq.base.errors import CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
@@ -371,7 +372,8 @@ def _price(name: str, request: Request, selection: PriceSelection, draft: Draft)
         named |= {part.product_id for line in lines for part in line.charged}
         products = {id_: product for id_, product in request.products.items() if id_ in named}
         request = request._replace(lines=lines, products=products)
-    priced = pricing.price(request, selection)
+    with traces.span("price", lines=len(request.lines)):
+        priced = pricing.price(request, selection)
     return PricedSet(
         name,
         request,

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
+from cpq.base import traces
 from cpq.base.money import Amount, plain
 from cpq.domain.policy.cost_grid import coarse_costs
 from cpq.domain.policy.evaluation import PolicyDecision, Violation, evaluate_alternatives
@@ -82,11 +83,12 @@ def decide(
             usage=usage_lines(request),
         )
 
-    judged = [facts(request, priced, coarse_costs(request, grid) if grid else None) for request, priced in priced_sets]
-    if not grid:
-        return evaluate_alternatives(tx.policies, judged)
-    caution = f"Costs count as rounded up by up to {plain(grid):f} %, and so it is asked for."
-    return evaluate_alternatives(tx.policies, judged, lambda place: facts(*priced_sets[place], None), caution)
+    with traces.span("evaluate policies"):
+        judged = [facts(*one, coarse_costs(one[0], grid) if grid else None) for one in priced_sets]
+        if not grid:
+            return evaluate_alternatives(tx.policies, judged)
+        caution = f"Costs count as rounded up by up to {plain(grid):f} %, and so it is asked for."
+        return evaluate_alternatives(tx.policies, judged, lambda place: facts(*priced_sets[place], None), caution)
 
 
 Priced = tuple[Request, PricedQuote]
