@@ -37,6 +37,8 @@ ARROWS = {
     ("documents", "quotes"),
     ("documents", "catalog"),
     ("documents", "orders"),
+    ("backups", "catalog"),
+    ("backups", "documents"),
 }
 """Which subject of `cpq.services` may import which other."""
 

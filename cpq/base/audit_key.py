@@ -38,11 +38,17 @@ class AuditKey:
 
 def read_audit_key(settings: Settings) -> AuditKey | None:
     """The key of this installation, None when it has none; VALIDATION_ERROR when it cannot be had."""
+    text = audit_key_text(settings)
+    return None if text is None else _parsed(FILE if settings.audit_key_file else COMMAND, text)
+
+
+def audit_key_text(settings: Settings) -> str | None:
+    """What the file or the command gives: a secret."""
     if settings.audit_key_file and settings.audit_key_command:
         raise _refused(COMMAND, f"{FILE} and {COMMAND} are both set.", "Unset one of them.")
     if settings.audit_key_file:
-        return _parsed(FILE, _file_text(settings.audit_key_file))
-    return _parsed(COMMAND, _output(settings.audit_key_command)) if settings.audit_key_command else None
+        return _file_text(settings.audit_key_file)
+    return _output(settings.audit_key_command) if settings.audit_key_command else None
 
 
 def _file_text(path: Path) -> str:

@@ -46,6 +46,9 @@ COMMANDS = {
     "context": ("cpq.cli.context:context_", "Cut code and documentation into the chunks that agents search."),
     "token": ("cpq.cli.token:token", "Manage callers, their roles and their tokens."),
     "audit": ("cpq.cli.audit:audit_", "Show the record of all calls, and verify it."),
+    "backup": ("cpq.cli.backup:backup", "Write everything into one file while servers run."),
+    "restore": ("cpq.cli.restore:restore", "Load a backup into an empty database, and prove it."),
+    "copy": ("cpq.cli.copy:copy", "Copy everything to another database, from SQLite to PostgreSQL or back."),
     "doctor": ("cpq.cli.doctor:doctor", "Check the installation, and report what to do."),
     "repair": ("cpq.cli.repair:repair", "Restore lost or damaged indexes and documents."),
 }

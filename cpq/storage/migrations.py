@@ -31,6 +31,11 @@ def downgrade(settings: Settings, target: str) -> None:
     _move(settings, lambda config: command.downgrade(config, target))
 
 
+def knows(version: str) -> bool:
+    """Whether there is a migration of this number."""
+    return any(shipped("migrations").joinpath("versions").glob(f"{version}_*.py"))
+
+
 def alembic_config() -> Config:
     config = alembic_settings.Config()
     config.set_main_option("script_location", str(shipped("migrations")))

@@ -20,6 +20,10 @@ TESTS = str(ROOT / "tests")
 OVER_ALL_TENANTS = {
     "cpq/app/tokens.py": {"has_tokens", "verify_token"},
     "cpq/services/approvals/repository.py": {"tenants_overdue", "tenants_with_held_due"},
+    "cpq/services/backups/snapshot.py": {"save"},
+    "cpq/services/backups/database_copy.py": {"copy"},
+    "cpq/services/backups/restoration.py": {"restore"},
+    "cpq/services/backups/target.py": {"tenants"},
     "cpq/services/catalog/word_index.py": {"clear", "index", "tenants"},
     "cpq/services/documents/repository.py": {"tenants"},
     "cpq/services/events/claims.py": {"tenant_due"},
@@ -27,6 +31,7 @@ OVER_ALL_TENANTS = {
     "cpq/services/agreements/renewals.py": {"_tenants_due"},
 }
 """The only functions that read over all tenants: whose token or work it is must be found before the tenant is known.
+Backups and copies are of all tenants, and only the operator makes them.
 `index` deletes by row numbers, which it has read by tenant, and counts them over all."""
 
 TABLES = {*metadata.tables, "search_key", "catalog_index"}

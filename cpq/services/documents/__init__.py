@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from cpq.services.documents.commands import changed_files, issue, read_document, read_pdf, restore_files
     from cpq.services.documents.design import EVERY_TEMPLATE, TEMPLATES, design_of
     from cpq.services.documents.document_request import DocumentRequest
+    from cpq.services.documents.file_store import Store
     from cpq.services.documents.scan_code import read_code
     from cpq.services.documents.verification import Standing, read_checksum, standing, verify
     from cpq.services.documents.worker_pool import APT_LINE
@@ -20,6 +21,7 @@ __all__ = [
     "TEMPLATES",
     "DocumentRequest",
     "Standing",
+    "Store",
     "changed_files",
     "design_of",
     "issue",
