@@ -121,25 +121,16 @@ def domains_are_exact(oracle: Oracle, configurator: Configurator, given: Any, kn
             ever = any(same(one[domain.option], answer.value) for one in oracle.valid)
             assert (answer.possibility is Possibility.AFTER_CHANGE) == ever
             assert answer.why is not None
-            assert same({c.option: c.value for c in answer.why.choices}[domain.option], answer.value)
-            is_unsatisfiable(oracle, answer.why)
+            is_minimal(oracle, answer.why)
+            named = {choice.option: choice.value for choice in answer.why.choices}
+            assert same(named.pop(domain.option, answer.value), answer.value)
+            assert {*named.items()} <= {(name, v) for name, v in known.items() if name != domain.option}
             if ever:
                 left = {name: v for name, v in known.items() if name not in (domain.option, *answer.instead)}
                 wish = {domain.option: answer.value}
                 assert any(oracle.with_choices({**left, **wish}, oracle.valid))
                 for name in answer.instead:
                     assert not any(oracle.with_choices({**left, **wish, name: known[name]}, oracle.valid))
-
-
-def is_unsatisfiable(oracle: Oracle, conflict: Conflict) -> None:
-    chosen = {choice.option: choice.value for choice in conflict.choices}
-    rules = {blame.rule_id for blame in conflict.blames if blame.rule_id}
-    demands = {
-        (str(blame.option), "required" if blame.say.endswith("is required.") else "active")
-        for blame in conflict.blames
-        if blame.option
-    }
-    assert not any(oracle.holds(one, rules, demands) for one in oracle.with_choices(chosen, oracle.everything))
 
 
 def nearest_is_best(one: Case, oracle: Oracle, configurator: Configurator, given: Any, known: Any) -> None:

@@ -115,6 +115,25 @@ def test_wide_ranges_and_free_text_are_exact():
     ]
 
 
+def test_numbers_that_are_excluded_for_different_reasons_are_different_ranges():
+    rules = [
+        {
+            "id": f"R{low}",
+            "say": f"Not from {low} on.",
+            "when": {"width": 10},
+            "forbid": {"length": {"min": low, "max": low + 99}},
+        }
+        for low in (5000, 5100)
+    ]
+    configurator = Configurator(compile_model(WIDE, {"rules": rules}))
+    (domain,) = configurator.domains({"width": 10}, options=["length"]).domains
+    excluded = [answer for answer in domain.values if answer.possibility is not Possibility.NOW]
+    assert [(answer.value, answer.up_to, answer.why and answer.why.blames[0].say) for answer in excluded] == [
+        (Decimal(5000), Decimal(5099), "Not from 5000 on."),
+        (Decimal(5100), Decimal(5199), "Not from 5100 on."),
+    ]
+
+
 def pigeons(count: int) -> Any:
     """More birds than holes: no short proof exists for a SAT solver."""
     holes = [str(hole) for hole in range(count - 1)]
@@ -140,6 +159,26 @@ def test_a_search_that_takes_too_long_says_so_and_guesses_nothing():
     assert domains.is_timed_out
     assert {answer.possibility for answer in domains.domains[0].values} == {Possibility.UNKNOWN}
     assert repr(configurator.nearest(given)) == repr(found)
+
+
+def test_where_the_work_ends_early_only_reasons_are_missing():
+    one = case(3)
+    given = choices(31, one)
+    whole = configurator_of(one).domains(given)
+    known = [[(answer.value, answer.possibility) for answer in domain.values] for domain in whole.domains]
+    missing = []
+    for propagations in range(50, 5000, 50):
+        configurator = Configurator(compile_model(one.options, one.rules), propagations_max=propagations)
+        found = configurator.domains(given)
+        if any(answer.possibility is Possibility.UNKNOWN for domain in found.domains for answer in domain.values):
+            assert not any(answer.why for domain in found.domains for answer in domain.values)
+            continue
+        assert [[(answer.value, answer.possibility) for answer in domain.values] for domain in found.domains] == known
+        lacking = [a for d in found.domains for a in d.values if a.possibility is not Possibility.NOW and not a.why]
+        assert found.is_timed_out == bool(lacking)
+        missing.append(len(lacking))
+    assert missing == sorted(missing, reverse=True)
+    assert missing[0] > missing[-1] == 0
 
 
 def test_hostile_models_are_refused_when_they_are_compiled():

@@ -24,7 +24,6 @@ from cpq.domain.configuration.solver.verdicts import (
     Goal,
     Suggestion,
     Suggestions,
-    ValueAnswer,
     Verdict,
 )
 
@@ -141,13 +140,8 @@ class Configurator:
         names = [name for name in self.model.options if name in wanted]
         with self._question(choices) as question:
             remaining = Remaining(question, names, wanted if reasons is None else reasons, reasons_max)
-            found = tuple([remaining.domain(name) for name in names])
+            found = remaining.domains()
             return Domains(found, is_timed_out=remaining.is_timed_out)
-
-    def value(self, choices: Mapping[str, object], option: str, value: Scalar) -> ValueAnswer:
-        """Whether the option can have this value if only it changes; if not, why, and what to change."""
-        with self._question(choices) as question:
-            return Remaining(question, [option], [option], 1).value(option, value)
 
     def _question(self, choices: Mapping[str, object], effort: Effort | None = None) -> Question:
         return Question(self._encoding, choices, effort or Effort(*self._limits), self._engine)

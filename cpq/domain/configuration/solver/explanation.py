@@ -1,49 +1,58 @@
-"""Minimal explanations that depend on the question alone: QuickXplain, and the largest part that still holds."""
+"""Minimal explanations that depend on the question alone: the conflict of the earliest items, and what can stay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-Holds = Callable[[list[int]], bool]
-"""Whether literals hold together."""
+from cpq.domain.configuration.solver.kernel import Kernel
 
 
-def minimal_conflict(holds: Holds, fixed: Sequence[int], items: Sequence[int]) -> list[int]:
+def minimal_conflict(kernel: Kernel, fixed: Sequence[int], items: Sequence[int]) -> list[int]:
     """The items without which nothing is wrong: with `fixed` they do not hold together, and each of them is needed.
 
-    The items and `fixed` together must not hold. Of several conflicts the one of earlier items is taken (Junker 2004).
+    The items and `fixed` together must not hold. Of several conflicts the one with the earliest last item is taken, of
+    those the one with the earliest last but one, and so on, which is the one that QuickXplain finds (Junker 2004). No
+    core of the solver changes that: a core only says that nothing after its last item is needed.
     """
-    if not holds(list(fixed)):
-        return []
-    return _conflict(holds, list(fixed), [], list(items))
+    places = {item: place for place, item in enumerate(items)}
+    found: list[int] = []
+
+    def core_of(count: int) -> list[int] | None:
+        """The places of the first `count` items that alone do not hold with what is found; None when all hold."""
+        if kernel.is_satisfiable([*fixed, *found, *items[:count]]):
+            return None
+        return sorted(places[literal] for literal in {*kernel.core()} & places.keys() - {*found})
+
+    core = core_of(len(items))
+    assert core is not None, "the items do not hold together"
+    while core:
+        holding, asked = -1, core[-1]
+        while core and holding < core[-1]:
+            smaller = core_of(asked)
+            if smaller is None:
+                holding, asked = asked, core[-1]
+            else:
+                core = smaller
+                asked = (holding + 1 + core[-1]) // 2 if core else 0
+        found += [items[place] for place in core[-1:]]
+        core = core[:-1]
+    return found[::-1]
 
 
-def _conflict(holds: Holds, known: list[int], added: list[int], items: list[int]) -> list[int]:
-    if added and not holds(known):
-        return []
-    if len(items) <= 1:
-        return items
-    half = len(items) // 2
-    first, second = items[:half], items[half:]
-    of_second = _conflict(holds, known + first, first, second)
-    of_first = _conflict(holds, known + of_second, of_second, first)
-    return of_first + of_second
-
-
-def kept_in_order(holds: Holds, fixed: Sequence[int], items: Sequence[int]) -> list[int]:
+def kept_in_order(kernel: Kernel, fixed: Sequence[int], items: Sequence[int]) -> list[int]:
     """The items that can be kept when each is kept that holds with `fixed` and the items kept before it."""
     kept = list(fixed)
-    _keep(holds, kept, list(items))
+    _keep(kernel, kept, list(items))
     return kept[len(fixed) :]
 
 
-def _keep(holds: Holds, kept: list[int], items: list[int]) -> None:
+def _keep(kernel: Kernel, kept: list[int], items: list[int]) -> None:
     """Whole halves are tried first: most items can be kept."""
     if not items:
         return
-    if holds(kept + items):
+    if kernel.is_satisfiable(kept + items):
         kept += items
     elif len(items) > 1:
         half = len(items) // 2
-        _keep(holds, kept, items[:half])
-        _keep(holds, kept, items[half:])
+        _keep(kernel, kept, items[:half])
+        _keep(kernel, kept, items[half:])

@@ -80,15 +80,16 @@ class _Review:
     def because(self, literals: list[int], without: Blame | None = None) -> tuple[str, ...]:
         self._renew()
         switches = [switch for switch, blame in self._encoding.blames.items() if blame != without]
-        rules = minimal_conflict(self._switched.is_satisfiable, literals, switches)
+        rules = minimal_conflict(self._switched, literals, switches)
         return tuple(self._encoding.blames[switch].say for switch in sorted(rules))
 
     def of_option(self, states: States) -> Iterator[Finding]:
         literals = {place: self._encoding.literal(states.name, place) for place in range(states.offset, states.count)}
         dead = [p for p, literal in literals.items() if literal not in self._seen and not self.holds([literal])]
         if dead and len(dead) == len(literals):
-            reason = self.because([self._encoding.formula.of(states, sum(1 << place for place in dead))])
-            yield Finding(Fault.DEAD_OPTION, states.name, f"{states.name} can never have a value.", reason)
+            valueless = [-self._encoding.literal(states.name, place) for place in range(states.offset)]
+            message = f"{states.name} can never have a value."
+            yield Finding(Fault.DEAD_OPTION, states.name, message, self.because(valueless))
             return
         for place in dead:
             value = states.value(place)

@@ -2,111 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import groupby
 
 from cpq.domain.configuration.options import Scalar
 from cpq.domain.configuration.solver.explanation import kept_in_order
 from cpq.domain.configuration.solver.kernel import Kernel, OutOfEffortError
 from cpq.domain.configuration.solver.question import Question
-from cpq.domain.configuration.solver.states import AnyText, States
-from cpq.domain.configuration.solver.verdicts import Choice, Domain, Possibility, ValueAnswer
+from cpq.domain.configuration.solver.states import States
+from cpq.domain.configuration.solver.verdicts import Choice, Conflict, Domain, Possibility, ValueAnswer
 
 
 class Remaining:
-    """Counts the reasons it gives: they are what takes time."""
+    """Finds what is possible for every option before any reason, so that reasons are what is missing at a limit."""
 
     def __init__(self, question: Question, names: Collection[str], reasons: Collection[str], reasons_max: int) -> None:
-        """For the options with these names; reasons only for some of them."""
+        """For the options with these names; reasons only for some of them, and at most so many."""
         self._question = question
+        self._names = names
         self._reasons = reasons
         self._reasons_left = reasons_max
         chosen = {choice.option for choice in question.chosen.values()}
-        self._open = _Beside(question, question.chosen, [name for name in names if name not in chosen])
-        """What is possible beside all the choices: options that were left out share it."""
+        open_ = _Beside(question, question.chosen, [name for name in names if name not in chosen])
+        self._beside = {
+            name: _Beside(question, _others(question, name), [name]) if name in chosen else open_ for name in names
+        }
+        """The choices of all other options; options that were left out have them in common."""
 
-        self._ever = _Beside(question, (), names)
+        self._ever = _Beside(question, {}, names)
         self.is_timed_out = False
 
-    def domain(self, name: str) -> Domain:
-        states = self._question.encoding.states[name]
-        places = [place for place in _as_declared(states) if not isinstance(states.value(place), AnyText)]
+    def domains(self) -> tuple[Domain, ...]:
+        every = [self._question.encoding.states[name] for name in self._names]
+        known = [self._possibilities(states) for states in every]
+        return tuple(map(self._domain, every, known))
+
+    def _possibilities(self, states: States) -> list[Possibility]:
+        """Of each state, while the choices of all other options are kept."""
+        beside = self._beside[states.name]
+        return [self._possibility(beside, literal) for literal in self._question.encoding.formula.bits(states.name)]
+
+    def _possibility(self, beside: _Beside, literal: int) -> Possibility:
         try:
-            possible = self._possible(states)
+            if beside.holds(literal):
+                return Possibility.NOW
+            return Possibility.AFTER_CHANGE if self._ever.holds(literal) else Possibility.NEVER
         except OutOfEffortError:
             self.is_timed_out = True
-            possible = None
-        answers = [self._answer(states, place, possible) for place in places if place >= states.offset]
-        valueless = [place for place in (states.inactive, states.unset) if place is not None]
+            return Possibility.UNKNOWN
+
+    def _domain(self, states: States, known: Sequence[Possibility]) -> Domain:
+        values = ((place, states.value(place)) for place in _as_declared(states))
+        answers = [
+            self._answer(states, place, value, known[place])
+            for place, value in values
+            if isinstance(value, bool | Decimal | str)
+        ]
         return Domain(
-            option=name,
-            values=tuple(_ranges(answers) if states.is_wide else answers),
-            may_be_left_out=possible is not None and any(place in possible for place in valueless),
+            option=states.name,
+            values=tuple(_ranges(states.name, answers) if states.is_wide else answers),
+            may_be_left_out=any(
+                known[place] is Possibility.NOW for place in (states.inactive, states.unset) if place is not None
+            ),
         )
 
-    def value(self, name: str, value: Scalar) -> ValueAnswer:
-        states = self._question.encoding.states[name]
-        place = states.place(value)
-        literal = self._question.encoding.literal(name, place)
-        others = [other for other, choice in self._question.chosen.items() if choice.option != name]
-        try:
-            is_possible = self._question.kernel.is_satisfiable([*others, literal])
-        except OutOfEffortError:
-            self.is_timed_out = True
-            return ValueAnswer(value, None, Possibility.UNKNOWN)
-        return self._answer(states, place, {place} if is_possible else set(), value)
+    def _answer(self, states: States, place: int, value: Scalar, possibility: Possibility) -> ValueAnswer:
+        is_excluded = possibility in (Possibility.AFTER_CHANGE, Possibility.NEVER)
+        if is_excluded and self._reasons_left > 0 and states.name in self._reasons:
+            self._reasons_left -= 1
+            try:
+                return self._explained(states, place, value, possibility)
+            except OutOfEffortError:
+                self.is_timed_out = True
+        return ValueAnswer(value, None, possibility)
 
-    def _possible(self, states: States) -> set[int]:
-        """The states that some valid configuration has which keeps the choices of all other options."""
-        question = self._question
-        others = [other for other, choice in question.chosen.items() if choice.option != states.name]
-        beside = self._open if len(others) == len(question.chosen) else _Beside(question, others, [states.name])
-        literals = (question.encoding.literal(states.name, place) for place in range(states.count))
-        return {place for place, literal in enumerate(literals) if beside.holds(literal)}
-
-    def _answer(
-        self, states: States, place: int, possible: set[int] | None, value: Scalar | None = None
-    ) -> ValueAnswer:
-        shown = states.value(place) if value is None else value
-        assert isinstance(shown, bool | Decimal | str), "a value to show"
-        if possible is None:
-            return ValueAnswer(shown, None, Possibility.UNKNOWN)
-        if place in possible:
-            return ValueAnswer(shown, None, Possibility.NOW)
-        try:
-            return self._excluded(states, place, shown)
-        except OutOfEffortError:
-            self.is_timed_out = True
-            return ValueAnswer(shown, None, Possibility.UNKNOWN)
-
-    def _excluded(self, states: States, place: int, value: Scalar) -> ValueAnswer:
-        question = self._question
-        literal = question.encoding.literal(states.name, place)
-        others = {other: choice for other, choice in question.chosen.items() if choice.option != states.name}
-        is_ever = self._ever.holds(literal)
-        possibility = Possibility.AFTER_CHANGE if is_ever else Possibility.NEVER
-        if self._reasons_left <= 0 or states.name not in self._reasons:
-            return ValueAnswer(value, None, possibility)
-        self._reasons_left -= 1
-        why = question.conflict(others, {literal: Choice(states.name, value)})
+    def _explained(self, states: States, place: int, value: Scalar, possibility: Possibility) -> ValueAnswer:
+        beside = self._beside[states.name]
+        literal = self._question.encoding.literal(states.name, place)
+        why = beside.clash or self._question.conflict({literal: Choice(states.name, value), **beside.choices})
         instead: list[str] = []
-        if is_ever:
-            by_keep = sorted(others, key=lambda other: -question.keep(others[other]))
-            kept = set(kept_in_order(question.kernel.is_satisfiable, [literal], by_keep))
-            instead = [choice.option for other, choice in others.items() if other not in kept]
+        if possibility is Possibility.AFTER_CHANGE:
+            kept = set(beside.kept_with(literal))
+            instead = [choice.option for bit, choice in beside.choices.items() if bit not in kept]
         return ValueAnswer(value, None, possibility, why, tuple(instead))
 
 
 class _Beside:
-    """Which states of options some valid configuration has beside the assumed literals; each solution shows many."""
+    """Which states of options some valid configuration has that keeps some choices; each solution shows many."""
 
-    def __init__(self, question: Question, assumed: Iterable[int], names: Iterable[str]) -> None:
+    def __init__(self, question: Question, choices: Mapping[int, Choice], names: Iterable[str]) -> None:
+        self.choices = choices
         self._question = question
-        self._assumed = list(assumed)
         self._names = list(names)
         self._possible: set[int] = set()
         self._last: list[int] = []
+
+    @cached_property
+    def clash(self) -> Conflict | None:
+        """Why the choices cannot stand together; None where they can."""
+        holds = self._question.kernel.is_satisfiable(list(self.choices))
+        return None if holds else self._question.conflict(self.choices)
+
+    def kept_with(self, literal: int) -> list[int]:
+        """The choices that can stay with a state that not all of them allow."""
+        kernel = self._question.kernel
+        if self.clash and kernel.is_satisfiable([literal, *self._kept]):
+            return self._kept
+        return kept_in_order(kernel, [literal], self._by_keep)
+
+    @cached_property
+    def _kept(self) -> list[int]:
+        return kept_in_order(self._question.kernel, [], self._by_keep)
+
+    @cached_property
+    def _by_keep(self) -> list[int]:
+        return sorted(self.choices, key=lambda bit: -self._question.keep(self.choices[bit]))
 
     @cached_property
     def _unseen(self) -> dict[int, None]:
@@ -114,10 +127,10 @@ class _Beside:
         encoding, kernel = self._question.encoding, self._question.kernel
         literals = dict.fromkeys(literal for name in self._names for literal in encoding.formula.bits(name))
         kernel.prefer(list(literals))
-        if not kernel.is_satisfiable(self._assumed):
+        if not kernel.is_satisfiable(list(self.choices)):
             return {}
         self._note(kernel, literals)
-        for settled in encoding.settled.union(kernel.implied(self._assumed) or ()):
+        for settled in encoding.settled.union(kernel.implied(list(self.choices)) or ()):
             literals.pop(-settled, None)
         return literals
 
@@ -126,7 +139,7 @@ class _Beside:
         if literal in unseen:
             # The solver keeps the last solution in mind, so that it must be led away from it each time.
             kernel.prefer([*(-seen for seen in self._last), *unseen])
-            if kernel.is_satisfiable([*self._assumed, literal]):
+            if kernel.is_satisfiable([*self.choices, literal]):
                 self._note(kernel, unseen)
             else:
                 del unseen[literal]
@@ -140,30 +153,23 @@ class _Beside:
             del unseen[literal]
 
 
+def _others(question: Question, name: str) -> dict[int, Choice]:
+    return {bit: choice for bit, choice in question.chosen.items() if choice.option != name}
+
+
 def _as_declared(states: States) -> list[int]:
     if states.option.values:
         return [states.place(value) for value in states.option.values]
     return list(range(states.offset, states.count))
 
 
-def _ranges(answers: Sequence[ValueAnswer]) -> Iterator[ValueAnswer]:
+def _ranges(name: str, answers: Iterable[ValueAnswer]) -> Iterator[ValueAnswer]:
     """Landmarks side by side with the same answer as one range: what lies between two of them is like both."""
-    first = last = None
-    for answer in answers:
-        if last is not None and first is not None and _is_alike(last, answer):
-            last = answer
-            continue
-        if first is not None and last is not None:
-            yield _range(first, last)
-        first = last = answer
-    if first is not None and last is not None:
-        yield _range(first, last)
+    for _, alike in groupby(answers, lambda one: _but_for_its_number(name, one)):
+        first, *others = alike
+        yield replace(first, up_to=others[-1].value) if others else first
 
 
-def _is_alike(one: ValueAnswer, other: ValueAnswer) -> bool:
-    return isinstance(other.value, Decimal) and one.possibility == other.possibility and one.instead == other.instead
-
-
-def _range(first: ValueAnswer, last: ValueAnswer) -> ValueAnswer:
-    up_to = None if last is first else last.value
-    return ValueAnswer(first.value, up_to, first.possibility, first.why, first.instead)
+def _but_for_its_number(name: str, answer: ValueAnswer) -> tuple[object, ...]:
+    text = answer.value if isinstance(answer.value, str) else None
+    return text, answer.possibility, answer.instead, answer.why and answer.why.without(name)

@@ -94,15 +94,12 @@ class Question:
                 found[literal] = Choice(name, states.option.default, is_default=True)
         return found
 
-    def conflict(self, items: Mapping[int, Choice], fixed: Mapping[int, Choice] | None = None) -> Conflict:
-        """The minimal conflict among items that do not hold together with what is fixed."""
-        fixed = fixed or {}
-        blamed = minimal_conflict(self.kernel.is_satisfiable, list(fixed), list(items))
-        assumed = [base for literal in (*fixed, *blamed) for base in self._meaning.get(literal, [literal])]
-        switches = list(self.encoding.blames)
-        rules = minimal_conflict(self._switched.is_satisfiable, assumed, switches)
-        choices = [*fixed.values(), *(items[literal] for literal in blamed)]
-        choices.sort(key=lambda choice: self.encoding.order[choice.option])
+    def conflict(self, items: Mapping[int, Choice]) -> Conflict:
+        """The minimal conflict among items that do not hold together."""
+        blamed = minimal_conflict(self.kernel, [], list(items))
+        assumed = [base for literal in blamed for base in self._meaning.get(literal, [literal])]
+        rules = minimal_conflict(self._switched, assumed, list(self.encoding.blames))
+        choices = sorted((items[literal] for literal in blamed), key=lambda choice: self.encoding.order[choice.option])
         return Conflict(tuple(choices), tuple(self.encoding.blames[switch] for switch in sorted(rules)))
 
     def keep(self, choice: Choice) -> int:
