@@ -21,12 +21,14 @@ def of_changes(question: Question, locked: Collection[str]) -> Costs:
     """What is given up of the choices, by how much each is to be kept; to remove something costs twice a resizing."""
     costs: Costs = {}
     for name, states in question.encoding.states.items():
-        keep, removed = states.option.row.keep, ~states.taken()
-        if name in question.wanted and name not in locked:
+        if name not in question.unread and (name not in question.wanted or name in locked):
+            continue
+        keep, removed = states.option.row.keep, ~states.taken
+        if name in question.wanted:
             place = question.wanted[name]
             lost = removed if not removed >> place & 1 else 0
             _add(question, states, {p: keep * (1 + (lost >> p & 1)) for p in range(states.count) if p != place}, costs)
-        elif name in question.unread:
+        else:
             _add(question, states, {p: keep for p in range(states.count) if removed >> p & 1}, costs)
     return costs
 
@@ -47,10 +49,9 @@ def of_deviations(question: Question) -> Costs:
     costs: Costs = {-literal: 1 for literal in question.defaulted}
     for choice in question.defaulted.values():
         states = question.encoding.states[choice.option]
-        neutral, taken = states.neutral(), states.taken()
-        if neutral is not None and taken >> neutral & 1:
+        if states.neutral is not None and states.taken >> states.neutral & 1:
             inactive = states.inactive
-            lost = {p: 1 for p in range(states.count) if not taken >> p & 1 and p != inactive}
+            lost = {p: 1 for p in range(states.count) if not states.taken >> p & 1 and p != inactive}
             _add(question, states, lost, costs)
     return costs
 

@@ -151,7 +151,7 @@ class Encoding:
         return own
 
     def _taken(self, choose: Choose) -> list[int]:
-        return [self.formula.of(self.states[name], self.states[name].taken()) for name in choose.options]
+        return [self.formula.of(self.states[name], self.states[name].taken) for name in choose.options]
 
     def _blamed(self) -> Iterator[Blame]:
         yield from map(_blame, self.model.rules)

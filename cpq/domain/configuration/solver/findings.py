@@ -95,7 +95,7 @@ class _Review:
             value = states.value(place)
             if isinstance(value, AnyText) or value is None:
                 continue
-            is_default = place == states.neutral() and states.option.default is not None
+            is_default = place == states.neutral and states.option.default is not None
             fault = Fault.DEFAULT_UNREACHABLE if is_default else Fault.DEAD_VALUE
             what = "The default " if is_default else ""
             message = f"{what}{states.name}={shown(value)} is in no valid configuration."

@@ -84,7 +84,7 @@ class Question:
         """Options that were left out, by a literal that keeps them at the default, or without a value."""
         found = {}
         for name, states in self.encoding.states.items():
-            neutral = states.neutral()
+            neutral = states.neutral
             if name in self.wanted or name in self.unread or neutral is None:
                 continue
             others = [place for place in range(states.count) if place not in (states.inactive, neutral)]
@@ -109,9 +109,9 @@ class Question:
         """The literals of the choices that a solution does not have."""
         return [self.bit(name) for name, place in self.wanted.items() if self.encoding.state_in(model, name) != place]
 
-    def suggestion(self, model: Sequence[int], surcharges: Mapping[str, Mapping[str, int]]) -> Suggestion:
+    def suggestion(self, solution: Sequence[int], surcharges: Mapping[str, Mapping[str, int]]) -> Suggestion:
         """A solution as choices, and how it differs from the given ones."""
-        places = self.encoding.read(model)
+        places = self.encoding.read(solution)
         choices: dict[str, Scalar] = {}
         needs = []
         added = []
@@ -123,10 +123,10 @@ class Question:
             elif value is not None:
                 choices[name] = value
             is_open = name not in self.wanted and name not in self.unread
-            if is_open and place not in (states.inactive, states.neutral()) and not isinstance(value, AnyText):
+            if is_open and place not in (states.inactive, states.neutral) and not isinstance(value, AnyText):
                 added.append(Choice(name, value))
         given = [name for name in choices if name in self.wanted or name in self.unread]
-        checked = self.encoding.model.check(choices)
+        model = self.encoding.model
         return Suggestion(
             choices=choices,
             given={
@@ -135,9 +135,9 @@ class Question:
             },
             changes=tuple(self._changes(choices, needs)),
             added=tuple(added),
-            surcharge=sum(surcharges.get(name, {}).get(spelled(value), 0) for name, value in choices.items()),
+            surcharge=sum(by.get(spelled(choices[name]), 0) for name, by in surcharges.items() if name in choices),
             needs=tuple(needs),
-            advice=checked.advice,
+            advice=model.check(choices).advice if model.recommend else (),
         )
 
     def _changes(self, choices: Mapping[str, Scalar], needs: Sequence[str]) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from math import gcd
 
 from cpq.base.money import AMOUNT_MAX, from_micro, to_micro
@@ -107,6 +108,7 @@ class States:
             bits |= 1 << self._places[value if isinstance(value, AnyText) else (type(value), value)]
         return bits
 
+    @cached_property
     def taken(self) -> int:
         """The states that count as taken in a choice among options."""
         return self.mask(v for v in self.values if (v.is_taken if isinstance(v, AnyText) else is_taken(v)))
@@ -114,6 +116,7 @@ class States:
     def active(self) -> int:
         return ((1 << self.count) - 1) & ~int(self.inactive is not None)
 
+    @cached_property
     def neutral(self) -> int | None:
         """The state of an option that nobody chose: its default, or left out; None when it must be chosen."""
         if self.option.default is not None:
@@ -122,7 +125,7 @@ class States:
 
     def preferred(self) -> Iterator[int]:
         """The places in the order in which equally good answers are preferred: nothing more than needed first."""
-        neutral = self.neutral()
+        neutral = self.neutral
         first = [place for place in (self.inactive, neutral, self.unset) if place is not None]
         declared = [self.place(value) for value in self.option.values] or list(range(self.offset, self.count))
         yield from dict.fromkeys([*first, *declared])
