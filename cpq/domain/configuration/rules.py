@@ -1,7 +1,7 @@
 """The rules between options: conditions, and the five constructs with their checks.
 
-An option without a value matches no condition. No rule applies to an inactive option. An active option that was left
-out matches nothing: a `then`, `table` or `compare` that applies requires it.
+An option without a value matches no condition. No rule applies to an inactive option, but `requires` asks for it. An
+active option that was left out matches nothing: a `then`, `table` or `compare` that applies requires it.
 """
 
 from __future__ import annotations
@@ -94,10 +94,14 @@ class Then:
     """Every one of these conditions is met by its option."""
 
     conditions: tuple[Condition, ...]
+    binds_inactive: bool = False
+    """Whether an inactive option must meet its condition, too, and so has to become active."""
 
     def breach(self, facts: Facts) -> Problem | None:
         for condition in self.conditions:
-            if facts.binds(condition.option.name) and not condition.is_met(facts):
+            name = condition.option.name
+            is_bound = facts.binds(name) or (self.binds_inactive and name in facts.inactive)
+            if is_bound and not condition.is_met(facts):
                 return condition.problem()
         return None
 
@@ -236,7 +240,7 @@ def _construct(row: RuleRow, options: Mapping[str, Option]) -> Construct:
     if row.compare is not None:
         return _compare(row.compare, options)
     if row.requires is not None:
-        return Then(tuple(_taken(_option(options, name)) for name in row.requires[1:]))
+        return Then(tuple(_taken(_option(options, name)) for name in row.requires[1:]), binds_inactive=True)
     if row.excludes is not None:
         return _choose({"from": row.excludes, "max": 1}, options)
     assert row.choose is not None, "a rule has exactly one construct"

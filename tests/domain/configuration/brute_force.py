@@ -83,7 +83,11 @@ def choices(seed: int, case_: Case) -> dict[str, Any]:
 
 
 def values_of(option: Mapping[str, Any]) -> list[Any]:
-    return list(option.get("values", [False, True] if option["type"] == "boolean" else [2, 4, 6]))
+    if option["type"] == "boolean":
+        return [False, True]
+    return list(
+        option["values"] if "values" in option else range(option["min"], option["max"] + 1, option.get("step", 1))
+    )
 
 
 def _conditions(random: Random, domain: Mapping[str, list[Any]], most: int) -> dict[str, Any]:
@@ -102,7 +106,10 @@ def _wish(random: Random, values: list[Any]) -> Any:
 def _construct(random: Random, domain: Mapping[str, list[Any]]) -> dict[str, Any]:
     names = random.sample(sorted(domain), random.randint(1, min(3, len(domain))))
     numbers = [name for name in sorted(domain) if is_number(domain[name])]
-    kind = random.choice(["then", "forbid", "table", "choose", *["compare"] * bool(numbers)])
+    paired = ["requires", "excludes"] * (len(names) > 1)
+    kind = random.choice(["then", "forbid", "table", "choose", *["compare"] * bool(numbers), *paired])
+    if kind in paired:
+        return {kind: names}
     if kind == "table":
         every = list(product(*(domain[name] for name in names)))
         rows = [list(row) for row in random.sample(every, random.randint(1, min(8, len(every))))]

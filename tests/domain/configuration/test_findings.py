@@ -9,7 +9,7 @@ from cpq.domain.configuration.model_compiler import compile_model
 from cpq.domain.configuration.options import shown
 from cpq.domain.configuration.solver.findings import Fault, Finding, findings
 from tests.domain.configuration.brute_force import INACTIVE, UNSET, Case, Oracle, case
-from tests.domain.configuration.test_laws import broken, fits, same
+from tests.domain.configuration.test_laws import broken, fits, is_taken, same
 
 MODELS = 200
 CHUNKS = 4
@@ -77,7 +77,7 @@ def expected(one: Case, oracle: Oracle) -> set[tuple[Fault, str]]:
     for rule in one.rules["rules"]:
         others = {other["id"] for other in one.rules["rules"]} - {rule["id"]}
         rest = [states for states in oracle.everything if oracle.holds(states, others, oracle.demands)]
-        if "when" in rule and not any(applies(rule, states) for states in oracle.valid):
+        if rule.keys() & {"when", "requires"} and not any(applies(rule, states) for states in oracle.valid):
             is_own = any(applies(rule, states) for states in rest)
             faults.add((Fault.RULE_CONTRADICTED if is_own else Fault.RULE_NEVER_APPLIES, rule["id"]))
         elif not any(is_broken(rule, states) for states in rest):
@@ -86,11 +86,14 @@ def expected(one: Case, oracle: Oracle) -> set[tuple[Fault, str]]:
 
 
 def applies(rule: Any, states: Any) -> bool:
-    return all(
-        states[name] not in (INACTIVE, UNSET) and fits(states[name], wish) for name, wish in rule["when"].items()
-    )
+    values = values_of(states)
+    met = all(name in values and fits(values[name], wish) for name, wish in rule.get("when", {}).items())
+    return met and ("requires" not in rule or is_taken(values, rule["requires"][0]))
+
+
+def values_of(states: Any) -> dict[str, Any]:
+    return {name: state for name, state in states.items() if state not in (INACTIVE, UNSET)}
 
 
 def is_broken(rule: Any, states: Any) -> bool:
-    values = {name: state for name, state in states.items() if state not in (INACTIVE, UNSET)}
-    return broken(rule, values, {name for name, state in states.items() if state == INACTIVE}, set())
+    return broken(rule, values_of(states), {name for name, state in states.items() if state == INACTIVE}, set())

@@ -23,6 +23,7 @@ DOMAINS: dict[str, list[Any]] = {
 }
 
 Domain = dict[str, list[Any]]
+_PAIRED = ["requires", "excludes"]
 
 
 @st.composite
@@ -45,7 +46,10 @@ def wishes(draw: st.DrawFn, values: list[Any]) -> Any:
 def constructs(draw: st.DrawFn, domain: Domain) -> dict[str, Any]:
     names = st.lists(st.sampled_from(sorted(domain)), min_size=1, max_size=3, unique=True)
     numbers = [name for name in sorted(domain) if is_number(domain[name])]
-    kind = draw(st.sampled_from(["then", "forbid", "table", "choose", *["compare"] * bool(numbers)]))
+    kinds = ["then", "forbid", "table", "choose", *["compare"] * bool(numbers), *_PAIRED * (len(domain) > 1)]
+    kind = draw(st.sampled_from(kinds))
+    if kind in _PAIRED:
+        return {kind: draw(st.permutations(sorted(domain)))[:2]}
     if kind == "table":
         columns = draw(names)
         every = list(product(*(domain[name] for name in columns)))
@@ -133,6 +137,11 @@ def broken(one: Mapping[str, Any], values: dict[str, Any], inactive: set[str], t
     unbound = inactive | troubled
     if not all(met(one.get("when", {}))):
         return False
+    if "requires" in one:
+        first, *others = one["requires"]
+        return is_taken(values, first) and not all(is_taken(values, name) or name in troubled for name in others)
+    if "excludes" in one:
+        return sum(is_taken(values, name) for name in one["excludes"]) > 1
     if "then" in one:
         return not all(met({name: wish for name, wish in one["then"].items() if name not in unbound}))
     if "forbid" in one:
@@ -143,7 +152,7 @@ def broken(one: Mapping[str, Any], values: dict[str, Any], inactive: set[str], t
         return unbound.isdisjoint(columns) and not any(same(list(row), chosen) for row in one["table"]["rows"])
     if "choose" in one:
         group = one["choose"]["from"]
-        taken = sum(name in values and values[name] not in (0, "none") for name in group)
+        taken = sum(is_taken(values, name) for name in group)
         perhaps = sum(name in troubled for name in group)
         is_wrong = taken > one["choose"]["max"] or taken + perhaps < one["choose"]["min"]
         return is_wrong and not unbound.issuperset(group)
@@ -156,6 +165,10 @@ def broken(one: Mapping[str, Any], values: dict[str, Any], inactive: set[str], t
     known = {**values, "const": 1}
     left, right = (sum(Fraction(known[name]) * Fraction(factor) for name, factor in side.items()) for side in sides)
     return not {">=": left >= right, "<=": left <= right, "==": left == right}[one["compare"]["op"]]
+
+
+def is_taken(values: Mapping[str, Any], name: str) -> bool:
+    return name in values and values[name] not in (0, "none")
 
 
 def every_choice(options: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

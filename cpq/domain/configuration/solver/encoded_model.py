@@ -101,8 +101,7 @@ class Encoding:
             formula.add(-own, literal)
         construct = rule.construct
         if isinstance(construct, Then):
-            names = [(condition.option.name, self._met(condition)) for condition in construct.conditions]
-            formula.add(-own, *(self._every(-self._inactive(name), -met) for name, met in names))
+            formula.add(-own, *(self._every(*(-literal for literal in one)) for one in self._demanded(construct)))
         elif isinstance(construct, Forbid):
             for condition in construct.conditions:
                 formula.add(-own, self._met(condition))
@@ -210,6 +209,12 @@ class Encoding:
             mask |= states.mask(v for v in states.values if not isinstance(v, bool | Decimal | str))
         return self.formula.of(states, mask)
 
+    def _demanded(self, then: Then) -> Iterator[list[int]]:
+        """For each condition the literals of which one must hold."""
+        for condition in then.conditions:
+            inactive = [] if then.binds_inactive else [self._inactive(condition.option.name)]
+            yield [*inactive, self._met(condition)]
+
     def _inactive(self, name: str) -> int:
         states = self.states[name]
         return FALSE if states.inactive is None else self.literal(name, states.inactive)
@@ -227,8 +232,8 @@ class Encoding:
             return
         construct = rule.construct
         if isinstance(construct, Then):
-            for condition in construct.conditions:
-                self.formula.add(*unless, self._inactive(condition.option.name), self._met(condition))
+            for literals in self._demanded(construct):
+                self.formula.add(*unless, *literals)
         elif isinstance(construct, Forbid):
             self.formula.add(*unless, *(-self._met(condition) for condition in construct.conditions))
         elif isinstance(construct, Table):
