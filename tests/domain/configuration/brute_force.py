@@ -51,16 +51,16 @@ def case(seed: int) -> Case:
         if random.random() < 0.3:
             option["keep"] = random.randint(2, 4)
         if domain and random.random() < 0.4:
-            option["active_when"] = _conditions(random, domain, 2)
+            option["active_when"] = conditions(random, domain, 2)
         options.append(option)
         domain[name] = KINDS[kind]
     rules = [
         {"id": f"R{place}", "say": f"Sentence {place}."}
-        | ({"when": _conditions(random, domain, 2)} if random.random() < 0.5 else {})
-        | _construct(random, domain)
+        | ({"when": conditions(random, domain, 2)} if random.random() < 0.5 else {})
+        | construct(random, domain)
         for place in range(random.randint(1, 5))
     ]
-    recommend = [{"id": "A", "say": "Advice."} | _construct(random, domain) for _ in range(random.randint(0, 1))]
+    recommend = [{"id": "A", "say": "Advice."} | construct(random, domain) for _ in range(random.randint(0, 1))]
     surcharges = {
         name: {spelled(_typed(value)): random.choice([0, 5, 5, 7, -3]) for value in values}
         for name, values in domain.items()
@@ -90,7 +90,7 @@ def values_of(option: Mapping[str, Any]) -> list[Any]:
     )
 
 
-def _conditions(random: Random, domain: Mapping[str, list[Any]], most: int) -> dict[str, Any]:
+def conditions(random: Random, domain: Mapping[str, list[Any]], most: int) -> dict[str, Any]:
     names = random.sample(sorted(domain), random.randint(1, min(most, len(domain))))
     return {name: _wish(random, domain[name]) for name in names}
 
@@ -103,7 +103,7 @@ def _wish(random: Random, values: list[Any]) -> Any:
     return random.choice(ways)
 
 
-def _construct(random: Random, domain: Mapping[str, list[Any]]) -> dict[str, Any]:
+def construct(random: Random, domain: Mapping[str, list[Any]]) -> dict[str, Any]:
     names = random.sample(sorted(domain), random.randint(1, min(3, len(domain))))
     numbers = [name for name in sorted(domain) if is_number(domain[name])]
     paired = ["requires", "excludes"] * (len(names) > 1)
@@ -124,7 +124,7 @@ def _construct(random: Random, domain: Mapping[str, list[Any]]) -> dict[str, Any
         ]
         left = {numbers[0]: 1, **sides[0]}
         return {"compare": {"left": left, "op": random.choice([">=", "<=", "=="]), "right": sides[1]}}
-    return {kind: _conditions(random, domain, 2)}
+    return {kind: conditions(random, domain, 2)}
 
 
 class Oracle:
