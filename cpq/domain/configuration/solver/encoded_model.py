@@ -210,7 +210,7 @@ class Encoding:
         return self.formula.of(states, mask)
 
     def _demanded(self, then: Then) -> Iterator[list[int]]:
-        """For each condition the literals of which one must hold."""
+        """For each condition literals, and one of them must hold."""
         for condition in then.conditions:
             inactive = [] if then.binds_inactive else [self._inactive(condition.option.name)]
             yield [*inactive, self._met(condition)]

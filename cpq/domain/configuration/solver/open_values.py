@@ -20,7 +20,7 @@ class Remaining:
     """Finds what is possible for every option before any reason, so that reasons are what is missing at a limit."""
 
     def __init__(self, question: Question, names: Collection[str], reasons: Collection[str], reasons_max: int) -> None:
-        """For the options with these names; reasons only for some of them, and at most so many."""
+        """For the options with these names; reasons only for some of them, up to this number."""
         self._question = question
         self._names = names
         self._reasons = reasons
@@ -46,6 +46,8 @@ class Remaining:
         return [self._possibility(beside, literal) for literal in self._question.encoding.formula.bits(states.name)]
 
     def _possibility(self, beside: _Beside, literal: int) -> Possibility:
+        if self.is_timed_out:
+            return Possibility.NOW if beside.has_seen(literal) else Possibility.UNKNOWN
         try:
             if beside.holds(literal):
                 return Possibility.NOW
@@ -134,6 +136,10 @@ class _Beside:
             literals.pop(-settled, None)
         return literals
 
+    def has_seen(self, literal: int) -> bool:
+        """Whether a solution so far had it."""
+        return literal in self._possible
+
     def holds(self, literal: int) -> bool:
         unseen, kernel = self._unseen, self._question.kernel
         if literal in unseen:
@@ -143,7 +149,7 @@ class _Beside:
                 self._note(kernel, unseen)
             else:
                 del unseen[literal]
-        return literal in self._possible
+        return self.has_seen(literal)
 
     def _note(self, kernel: Kernel, unseen: dict[int, None]) -> None:
         model = kernel.model()
