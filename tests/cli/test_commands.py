@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -318,28 +319,34 @@ def test_serve_passes_its_options_on(todays_home: Path):
 def test_the_demo_prepares_an_empty_home_and_runs_to_its_end(empty_home: Path, real_clock: Effects):
     ran = subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert "Sample data: loaded." in ran.stdout
+    assert "Sample data: loaded." in ran.stderr
     assert "NOT_FOUND: There is no product 'Pro Plan'." in ran.stdout
     assert "prod_pro_v2" in ran.stdout
-    assert "\nDone: 19 steps, " in ran.stdout
+    assert "\nDone: 13 steps, " in ran.stdout
     assert "\x1b" not in ran.stdout
 
 
-def test_the_demo_quotes_the_worked_example_and_a_second_one_finds_the_same_quote(
-    empty_home: Path, real_clock: Effects
-):
-    ran = [subprocess.run([*CPQ, "demo"], capture_output=True, text=True, check=False) for _ in range(2)]
-    lines = [[line.split() for line in one.stdout.splitlines()] for one in ran]
-    for shown, stored in zip(lines, ("yes", "no"), strict=True):  # The second one finds it approved.
-        assert ["Pro", "Plan", "150", "10.00", "1,500.00", "USD"] in shown
-        assert ["Pro", "Plan", "150", "9.00", "1,350.00", "USD"] in shown
-        assert ["discount", "total", "150.00"] in shown
-        assert ["total", "1,350.00"] in shown
-        assert ["approval", "required:", "yes;", "stored:", stored] in shown
-    assert query(empty_home, "SELECT count(*), sum(total) FROM quote") == [(1, 1_350_000_000)]
-    paths = {one.stdout.splitlines()[-1] for one in ran}
-    assert len(paths) == 1
-    assert Path(paths.pop()).read_bytes().startswith(b"%PDF-1.7")
+def test_the_demo_tells_a_deal_to_its_amendment_and_a_second_one_finds_the_same(empty_home: Path, real_clock: Effects):
+    told = subprocess.run([*CPQ, "demo", "--fast"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in told.splitlines()]
+    assert ["Pro", "Plan", "150", "10.00", "1,500.00", "USD"] in lines
+    assert ["Pro", "Plan", "150", "9.00", "1,350.00", "USD"] in lines
+    assert ["discount", "-150.00", "USD", "▒▒▒"] in lines
+    assert ["total", "1,350.00", "USD", "█" * 27] in lines
+    assert "FORBIDDEN: approval_decide needs the permission 'decide', which agent:mcp lacks." in told
+    assert "A person records that a customer accepted, and agent:mcp is a program." in told
+    assert ["before", "150"] in [line[:2] for line in lines]
+    document = Path(told.splitlines()[-1])
+    assert document.read_bytes().startswith(b"%PDF-1.7")
+
+    again = json.loads(subprocess.run([*CPQ, "demo", "--json"], capture_output=True, text=True, check=True).stdout)
+    assert again["document"] == str(document)
+    assert [step["step"] for step in again["steps"]] == [*range(1, 14)]
+    answers = {one["name"]: one["answer"] for step in again["steps"] for one in step["requests"]}
+    assert answers["agreement_amend"]["replayed"] is True
+    [change] = answers["agreement_amend"]["lines"]
+    assert Decimal(str(change["price_after"])) - Decimal(str(change["credit"])) == Decimal(str(change["difference"]))
+    assert query(empty_home, "SELECT status FROM quote ORDER BY number") == [("accepted",), ("draft",)]
 
 
 def test_a_demo_that_fails_leaves_no_manager_behind(todays_home: Path):
