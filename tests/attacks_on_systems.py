@@ -166,6 +166,11 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
             "test_with_a_key_tokens_count_only_while_their_record_is_signed",
         ),
         attack(
+            "a session of the console or a sign-in link invented in the database, or given an approver's name",
+            "with a key outside the database, it signs nobody in",
+            "test_with_a_key_an_invented_session_or_link_signs_nobody_in",
+        ),
+        attack(
             "all states of the catalogue removed before the next import",
             "the import signs nothing",
             "test_prices_without_a_record_are_signed_by_a_baseline_and_by_no_import",

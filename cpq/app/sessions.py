@@ -1,4 +1,8 @@
-"""Console sign-in: single-use links and expiring sessions; only hashes of both are stored."""
+"""Console sign-in: single-use links and expiring sessions; only hashes of both are stored.
+
+With a key outside the database, each secret carries the key's signature for its person: a row that somebody wrote into
+the database, or gave another name, signs nobody in.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,9 @@ LINK_MINUTES = 15
 LINK_MINUTES_MAX = 24 * 60
 SESSION_HOURS = 12
 """Even an active session ends after a working day."""
+
+_LINK, _SESSION = "sign-in link", "console session"
+"""What a signature is for."""
 
 TOUCH_SECONDS = 60
 """Minimum interval between updates of `seen_at`, so that not every page view is a write."""
@@ -41,7 +48,7 @@ class Session:
 def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
     """A code that signs this person in once, within `minutes`."""
     principal = person(tx, name)
-    code = f"{tx.tenant_id}.{tx.effects.new_secret()}"
+    code = _new_secret(tx, _LINK, principal.name)
     row = {"tenant_id": tx.tenant_id, "code_hash": _hash(code), "principal_name": principal.name}
     values = {**row, "created_at": tx.now, "expires_at": tx.now + timedelta(minutes=minutes)}
     tx.connection.execute(sa.insert(tables.sign_in_link).values(values))
@@ -51,7 +58,7 @@ def new_link(tx: Tx, name: str, *, minutes: int = LINK_MINUTES) -> str:
 def who_enters(tx: Tx, code: str) -> Principal:
     """The person a link would sign in; FORBIDDEN when it is no longer valid. The link stays unused."""
     row = tx.connection.execute(sa.select(tables.sign_in_link).where(_link(tx, code))).one_or_none()
-    if row is None:
+    if row is None or not _is_signed(tx, _LINK, row.principal_name, code):
         raise _closed()
     return person(tx, row.principal_name)
 
@@ -62,14 +69,16 @@ def enter(tx: Tx, code: str) -> Session:
     if used.rowcount != 1:
         raise _closed()
     mine = tx.own(tables.sign_in_link) & (tables.sign_in_link.c.code_hash == _hash(code))
-    name = tx.connection.scalar(sa.select(tables.sign_in_link.c.principal_name).where(mine))
-    return begin(tx, str(name))
+    name = str(tx.connection.scalar(sa.select(tables.sign_in_link.c.principal_name).where(mine)))
+    if not _is_signed(tx, _LINK, name, code):
+        raise _closed()
+    return begin(tx, name)
 
 
 def begin(tx: Tx, name: str) -> Session:
     """A session for an authenticated person. Expired sessions and links are deleted as well."""
     principal = person(tx, name)
-    secret = f"{tx.tenant_id}.{tx.effects.new_secret()}"
+    secret = _new_secret(tx, _SESSION, principal.name)
     for table in (tables.console_session, tables.sign_in_link):
         tx.connection.execute(sa.delete(table).where(tx.own(table), table.c.expires_at <= tx.now))
     row = {"tenant_id": tx.tenant_id, "secret_hash": _hash(secret), "principal_name": principal.name}
@@ -85,7 +94,7 @@ def find(tx: Tx, secret: str, *, idle_minutes: int) -> Session | None:
     idle_since = tx.now - timedelta(minutes=idle_minutes)
     is_good = (tables.console_session.c.expires_at > tx.now) & (tables.console_session.c.seen_at > idle_since)
     row = tx.connection.execute(sa.select(tables.console_session).where(_session(tx, secret), is_good)).one_or_none()
-    if row is None:
+    if row is None or not _is_signed(tx, _SESSION, row.principal_name, secret):
         return None
     try:
         return Session(person(tx, row.principal_name), secret, row.seen_at)
@@ -128,6 +137,17 @@ def tenant_of(presented: str) -> str:
 def derived(purpose: str, secret: str) -> str:
     """Another secret, derived from this one for one purpose."""
     return hashlib.sha256(f"{purpose}\0{secret}".encode(errors="surrogatepass")).hexdigest()
+
+
+def _new_secret(tx: Tx, kind: str, name: str) -> str:
+    secret = f"{tx.tenant_id}.{tx.effects.new_secret()}"
+    return f"{secret}.{tx.audit_key.sign(kind, f'{name}.{secret}')}" if tx.audit_key else secret
+
+
+def _is_signed(tx: Tx, kind: str, name: str, presented: str) -> bool:
+    """Whether the key of this process, if it has one, signed the secret for this person."""
+    secret, _, signature = presented.rpartition(".")
+    return tx.audit_key is None or tx.audit_key.has_signed(kind, f"{name}.{secret}", signature)
 
 
 def _link(tx: Tx, code: str) -> sa.ColumnElement[bool]:

@@ -2,6 +2,8 @@
 
 import base64
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import sqlalchemy as sa
 from cpq.app import App, sessions, tokens
 from cpq.app.recorded_state import RIGHTS, StateDiffersError
 from cpq.app.transaction import Tx
+from cpq.base.errors import CpqError
 from cpq.base.settings import Settings
 from cpq.cli import audit_state
 from cpq.storage.schema import tables
@@ -157,3 +160,44 @@ def test_with_a_key_tokens_count_only_while_their_record_is_signed(signing: App)
     tamper(signing, sa.update(tables.token).values(role="sales_rep"))
     audit_state.baseline(signing)
     assert signing.identify(secret) is not None
+
+
+def entered(tx: Tx, code: str) -> dict[str, Any]:
+    return {"name": sessions.enter(tx, code).principal.name}
+
+
+def test_with_a_key_an_invented_session_or_link_signs_nobody_in(signing: App):
+    """Who can write the database knows a secret for each row, and gives it or a true one the name of an approver."""
+    for name, role in (("dana", "sales_manager"), ("mallory", "sales_rep")):
+        new_token(signing, name, role)
+    secrets: list[str] = []
+
+    def enter(tx: Tx) -> dict[str, Any]:
+        secrets.extend([sessions.begin(tx, "mallory").secret, sessions.new_link(tx, "mallory")])
+        return {}
+
+    write(signing, enter)
+    session, link = secrets
+    found = read(signing, lambda tx: sessions.find(tx, session, idle_minutes=60))
+    assert found.principal.name == "mallory"
+    assert read(signing, lambda tx: sessions.who_enters(tx, link)).name == "mallory"
+
+    invented, now = "main.known", signing.effects.now()
+    row = {"tenant_id": "main", "principal_name": "dana", "created_at": now, "expires_at": now + timedelta(hours=1)}
+    tamper(
+        signing,
+        sa.update(tables.console_session).values(principal_name="dana"),
+        sa.update(tables.sign_in_link).values(principal_name="dana"),
+        sa.insert(tables.console_session).values(
+            {**row, "secret_hash": sessions.derived("stored", invented), "seen_at": now}
+        ),
+        sa.insert(tables.sign_in_link).values({**row, "code_hash": sessions.derived("stored", invented)}),
+    )
+    for secret in (session, invented):
+        assert read(signing, partial(sessions.find, secret=secret, idle_minutes=60)) is None
+    for code in (link, invented):
+        with pytest.raises(CpqError, match="used or has expired"):
+            read(signing, partial(sessions.who_enters, code=code))
+        with pytest.raises(CpqError, match="used or has expired"):
+            write(signing, partial(entered, code=code))
+    assert read(signing, lambda tx: len(tx.connection.execute(sa.select(tables.console_session)).all())) == 2
