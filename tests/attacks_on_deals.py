@@ -182,6 +182,7 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "refused with the difference and `quote_price`",
             "test_a_draft_is_not_sent_at_a_price_that_the_catalogue_no_longer_has",
             "test_a_monthly_price_that_became_a_yearly_one_is_not_sent_though_the_total_is_the_same",
+            "test_a_draft_is_not_sent_at_the_price_of_an_earlier_day",
         ),
         attack(
             "a draft sent after a cost or the policies changed",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -385,6 +385,7 @@ def is_of(name: str, whole: str) -> bool:
     return name == whole or name.startswith(_inside(Part.parse(whole)))
 
 
+@lru_cache(maxsize=1024)
 def _inside(part: Part) -> tuple[str, ...]:
     """How the names of what belongs to a part begin. Names of callers may have dots: only tables with a status have a
     dot of ours."""

@@ -1,5 +1,6 @@
 """A price is true when it goes out: sending prices and judges again, and tells what is different."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,24 @@ def test_a_draft_is_not_sent_at_a_price_that_the_catalogue_no_longer_has(app: Ap
     assert error["details"]["next_call"]["tool"] == "quote_price"
     assert follow(tools, error)["pricing"]["total"] == 1152
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["total"] == 1152
+
+
+def test_a_draft_is_not_sent_at_the_price_of_an_earlier_day(store: Settings, clock: StillEffects):
+    """Nothing but the day has changed since the same process priced it."""
+    app = open_app(store, clock)
+    tools, line = Tools(app), sell(app)
+    terms = {"price_book": "list", "currency": "USD", "product_id": line["product_id"], "cost": "50"}
+    days = [clock.now().date() + timedelta(days=days) for days in (1, 2)]
+    for row in ({"id": "price_true", "valid_to": str(days[0])}, {"id": "price_later", "valid_from": str(days[1])}):
+        engine.import_dicts(app, "prices", {**terms, "unit_price": "100" if "valid_to" in row else "120", **row})
+    quote_id, at_once = priced_quote(tools, 4, line), priced_quote(tools, 3, line)
+    assert tools("quote_send", quote_id=at_once, expected_version=1)["total"] == 970
+    clock.advance(days=3)
+    error = refused(tools, "quote_send", quote_id=quote_id, expected_version=1)
+    assert error["message"] == "The price is not that of today: 960 USD became 1152. Nothing was sent."
+    assert follow(tools, error)["pricing"]["total"] == 1152
+    assert tools("quote_send", quote_id=quote_id, expected_version=1)["total"] == 1152
+    app.close()
 
 
 def test_a_change_that_leaves_the_price_alone_stops_nothing(app: App, tools: Tools):

@@ -29,6 +29,7 @@ from cpq.domain.quotes.lifecycle import Move, QuoteStatus, VersionStatus, can
 from cpq.domain.quotes.quote import Quote, QuoteVersion
 from cpq.domain.quotes.quote import line_id as quote_line_id
 from cpq.services import orders
+from cpq.services.catalog import repository as catalog
 from cpq.services.events import EventName
 from cpq.services.quotes import events, repository, transitions, views
 from cpq.services.quotes.answer_fields import discount_argument
@@ -36,7 +37,7 @@ from cpq.services.quotes.composition import Composition, compose, fingerprint_of
 from cpq.services.quotes.deal_facts import hold_deal
 from cpq.services.quotes.hidden_verdicts import draw
 from cpq.services.quotes.policy_check import decide, judge_at
-from cpq.services.quotes.readiness import require_sendable
+from cpq.services.quotes.readiness import keep_price, require_sendable
 from cpq.services.quotes.views import CreatedQuote, PricedQuoteView, QuoteMoved, Shown
 
 
@@ -69,6 +70,7 @@ def price(
         )
     if not quote.status.is_draft:
         return _evaluate(tx, quote, discount, target_total)
+    revision = catalog.revision_of(tx)
     composed = _recompose(tx, quote, quote.as_draft(**discount), is_price=True)
     if target_total is not None:
         discount["requested_amount"] = discount_for_total(composed.sets[0].request, target_total)
@@ -86,6 +88,7 @@ def price(
         return views.priced(tx, quote, composed, decision, priced_at=quote.version.priced_at, outcome="no_change")
     write = transitions.open_version if quote.is_fixed else transitions.rewrite_draft
     quote = write(tx, quote, composed, priced_at=tx.now)
+    keep_price(tx, quote, composed, revision)
     return views.priced(tx, quote, composed, decision, priced_at=tx.now, outcome="changed")
 
 

@@ -16,8 +16,9 @@ from cpq.domain.pricing.request import Request
 from cpq.domain.pricing.result import PricedLine, PricedQuote
 from cpq.domain.quotes.draft import Draft
 from cpq.domain.quotes.draft_changes import about_lines
-from cpq.domain.quotes.lifecycle import VersionStatus
+from cpq.domain.quotes.lifecycle import VersionStatus, local_day
 from cpq.domain.quotes.quote import Pricing, Quote, line_id
+from cpq.services.catalog import repository as catalog
 from cpq.services.catalog.repository import AccountFacts, ProductFacts
 from cpq.services.quotes import repository
 from cpq.services.quotes.answer_fields import discount_argument
@@ -49,8 +50,9 @@ def may_be_sent(tx: Tx, quote: Quote) -> bool:
 def require_sendable(tx: Tx, quote: Quote) -> None:
     """CpqError with the next call unless the version can be sent now.
 
-    It is priced and judged again: catalogue, costs or policies may have changed since. An approved version stays
-    approved under later policies, and must only have the same price and need nobody else because of its costs.
+    It is judged again, and priced again unless this process knows that catalogue, costs, policies and day are the same.
+    An approved version stays approved under later policies, and must only have the same price and need nobody else
+    because of its costs.
     """
     is_approved = quote.version.status is VersionStatus.APPROVED
     if not is_approved:
@@ -64,16 +66,22 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
     )
     _require_complete(quote, draft, buyer, products, missing)
     _require_own_texts(tx, quote, draft, buyer, products)
-    composed = _priced_again(tx, quote, draft)
-    _require_same_price(tx, quote, composed)
-    is_changed = any(composed.hashes[name] != quote.version.hashes.get(name) for name in _FACTS)
+    composed = None if _is_known_price(tx, quote) else _priced_again(tx, quote, draft)
+    if composed:
+        _require_same_price(tx, quote, composed)
+    is_changed = composed is not None and any(
+        composed.hashes[name] != quote.version.hashes.get(name) for name in _FACTS
+    )
     if is_approved and not is_changed:
         return
-    priced = [(one.request, one.priced) for one in sorted(composed.sets, key=lambda one: one.name)]
-    decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced)
-    if is_approved:
-        _require_nobody_else(tx, quote, composed, decision)
-        return
+    if composed is None:
+        decision = decide(tx, quote, draft, buyer, products, stored_results(tx, quote))
+    else:
+        priced = [(one.request, one.priced) for one in sorted(composed.sets, key=lambda one: one.name)]
+        decision = decide(tx, quote, composed.draft, composed.buyer, composed.products, priced)
+        if is_approved:
+            _require_nobody_else(tx, quote, composed, decision)
+            return
     require_unblocked(tx, quote, decision)
     _require_no_approval(tx, quote, decision, is_changed=is_changed)
     _require_answered(quote)
@@ -82,6 +90,39 @@ def require_sendable(tx: Tx, quote: Quote) -> None:
 _FACTS = ("catalog", "policies", "result")
 """The hashes that differ when the catalogue, the policies, or prices and costs have changed; a new day alone changes
 none of them."""
+
+
+KEPT_MAX = 10_000
+"""Number of versions for which a process knows what their price was made of."""
+
+
+def keep_price(tx: Tx, quote: Quote, composed: Composition, revision: str) -> None:
+    """Keep in this process what the price of a version was made of, so that sending it need not price it again.
+
+    `revision` is the catalogue's from before the price was made: it must not mix old and new products. A change of an
+    agreement depends on other orders as well.
+    """
+    if composed.draft.agreement or not revision or revision != catalog.revision_of(tx):
+        return
+    known: dict[tuple[str, str, int], object] = tx.kept.setdefault(_KEPT, {})
+    if len(known) >= KEPT_MAX:
+        known.clear()
+    day = composed.sets[0].request.as_of
+    key = tx.tenant_id, quote.id, quote.version.number
+    known[key] = (composed.fingerprint, {**composed.hashes}, composed.hashes["policies"], revision, day)
+
+
+def _is_known_price(tx: Tx, quote: Quote) -> bool:
+    """Whether the price was made of what is in force now, by a call in this process."""
+    known = tx.kept.get(_KEPT, {}).get((tx.tenant_id, quote.id, quote.version.number))
+    if known is None:
+        return False
+    version, today = quote.version, local_day(tx.now, quote.time_zone).isoformat()
+    made_of = (version.fingerprint, version.hashes, tx.policies.content_hash, catalog.revision_of(tx), today)
+    return bool(known == made_of)
+
+
+_KEPT = "quotes.prices"
 
 
 def require_current_price(tx: Tx, quote: Quote) -> None:
