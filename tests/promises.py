@@ -50,6 +50,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         promise(
             "A draft that was priced before catalogue, costs or policies changed is judged again when it is sent",
             "test_a_draft_is_not_sent_at_a_price_that_the_catalogue_no_longer_has",
+            "test_a_draft_is_not_sent_at_the_price_of_an_earlier_day",
             "test_a_draft_is_not_sent_when_todays_cost_needs_an_approval",
             "test_a_draft_is_not_sent_when_todays_policies_need_an_approval",
         ),
@@ -184,10 +185,15 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
             "`/metrics` needs a token or loopback once there are tokens",
             "test_metrics_from_another_machine_need_a_token_once_there_are_any",
         ),
-        promise("No CSV runs a formula", "test_a_file_runs_no_formula_in_a_spreadsheet"),
+        promise(
+            "No CSV runs a formula",
+            "test_a_file_runs_no_formula_in_a_spreadsheet",
+            "test_pages_and_files_of_a_sale_show_what_its_texts_hide_and_run_no_formula",
+        ),
         promise(
             "Text that hides or turns is shown as it is wherever people read it",
             "test_pages_and_spreadsheets_show_what_a_text_hides",
+            "test_pages_and_files_of_a_sale_show_what_its_texts_hide_and_run_no_formula",
             "test_a_document_prints_nothing_that_hides_or_turns_text_around",
         ),
         promise(
@@ -205,6 +211,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         promise(
             "Entries carry the state they lead to, and `cpq audit verify --state` names every row that differs",
             "test_every_forged_row_is_named",
+            "test_a_forged_order_delegation_and_held_decision_are_named",
             "test_what_calls_wrote_agrees_with_the_record",
             "test_rows_are_compared_with_the_record_and_each_that_differs_is_named",
         ),

@@ -1,12 +1,16 @@
 """`cpq audit verify --state` names every row that somebody changed in the database."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from cpq.app import App
+from cpq.app import App, Command
+from cpq.app.access import Permission, Principal, Role
 from cpq.app.reconciliation import StateReport, reconcile
+from cpq.app.transaction import Tx
+from cpq.services import approvals
 from cpq.services.documents import changed_files
 from cpq.services.documents.file_store import Store
 from cpq.storage.schema import tables
@@ -92,6 +96,38 @@ def test_every_forged_row_is_named(app: App, tools: Tools):
         old = {name: before._mapping[name] for name in values}
         tamper(app, sa.update(row).where(key).values(old))
         assert parts(app) == [], table
+
+
+def test_a_forged_order_delegation_and_held_decision_are_named(app: App, tools: Tools):
+    quote_id = deal(app, tools)
+    person(app, "rita", "sales_rep")("quote_accept", quote_id=quote_id, expected_version=1)
+    dora = person(app, "dora", "sales_manager")
+    until = (app.effects.now() + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    dora("approval_delegate", role="sales_manager", to="ann", until=until)
+    waiting = ask(tools, priced_quote(tools))
+    call = app.new_call(Principal("dora", "human", frozenset({Role.SALES_MANAGER})))
+
+    def hold(tx: Tx) -> dict[str, Any]:
+        fingerprint = waiting["fingerprint"]
+        held = approvals.hold(tx, waiting["approval_id"], "reject", fingerprint=fingerprint, comment="No.")
+        return {"held": held.id}
+
+    app.write(call, Command("approval_hold", Permission.DECIDE, {}), hold)
+    assert parts(app) == []
+    forgeries: tuple[tuple[sa.Table, dict[str, Any]], ...] = (
+        (tables.sales_order, {"net": 1}),
+        (tables.sales_order, {"evidence": "They said so."}),
+        (tables.delegation, {"to_name": "rita"}),
+        (tables.held_decision, {"decision": "approve"}),
+    )
+    for table, values in forgeries:
+        with app.database.reading() as connection:
+            row = connection.execute(sa.select(table)).one()
+        tamper(app, sa.update(table).values(values))
+        [found] = parts(app)
+        assert found.startswith(f"{table.name}/")
+        tamper(app, sa.update(table).values({name: row._mapping[name] for name in values}))
+    assert parts(app) == []
 
 
 def test_forged_and_deleted_rows_are_told_apart(app: App, tools: Tools):

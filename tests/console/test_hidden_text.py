@@ -1,10 +1,17 @@
 """Hostile names and notes on every page, in files for a spreadsheet, in messages and in a document."""
 
+import csv
+import io
 from typing import Any
 
 import pypdfium2
 
+from cpq.app import App
+from cpq.app.access import OPERATOR
 from cpq.console.csv_export import csv_response
+from cpq.services import documents
+from cpq.services.documents import DocumentRequest, exporter, order_exporter
+from tests.console.test_accept import link_for
 from tests.support import engine
 from tests.support.approvals import person
 from tests.support.console import Console
@@ -55,6 +62,52 @@ def test_pages_and_spreadsheets_show_what_a_text_hides(sqlite_console: Console):
     assert f"Acme {READABLE_NAME}" in texts["/quotes?format=csv"].text
     # The field of a form holds the text itself, which is stored again as it was.
     assert NOTES in dana.get(f"/console/quotes/{own}/terms").text
+
+
+def test_pages_and_files_of_a_sale_show_what_its_texts_hide_and_run_no_formula(sqlite_console: Console):
+    """The customer's page, the agreement and every file for a spreadsheet, once a quote with such texts is accepted."""
+    app, dana = sqlite_console.app, sqlite_console.signed_in("dana", "sales_manager", "admin")
+    draft, rita = hostile_quote(sqlite_console), person(app, "rita", "sales_rep")
+    engine.import_dicts(app, "products", engine.product_row(id="prod_sum", sku="@SUM", name=f"={NAME}"))
+    terms = {"price_book": "list", "currency": "USD", "unit_price": "9", "cost": "3", "billing_period": "monthly"}
+    engine.import_dicts(app, "prices", {"id": "p_sum", "product_id": "prod_sum", **terms})
+    line = {"product_id": "prod_sum", "quantity": 2, "notes": f"={NOTES}"}
+    quote_id = new_quote(rita, line, account_id="acct_odd", notes=f"={NOTES}", term_months=12, deal_id="=1+1")
+    rita("quote_price", quote_id=quote_id)
+    rita("quote_send", quote_id=quote_id, expected_version=1)
+    rita("catalog_search", query=f"={NAME}")
+    offer = link_for(sqlite_console, dana, quote_id)
+    seen = {offer: sqlite_console.visitor().get(offer)}
+    accepted = rita("quote_accept", quote_id=quote_id, expected_version=1)
+    seen |= {offer + " again": sqlite_console.visitor().get(offer)}
+    agreement = f"/agreements/{accepted['agreement_id']}"
+    pages = [agreement, "/accounts/acct_odd", f"/quotes/{quote_id}", f"/quotes/{draft}/steps/cancel", "/searches"]
+    files = [f"/{name}?format=csv" for name in ("quotes", "accounts", "queue", "searches", "figures")]
+    files.append(f"/quotes/{quote_id}/audit?format=csv")
+    seen |= {path: dana.get(f"/console{path}") for path in [*pages, *files]}
+    for path, answer in seen.items():
+        assert answer.status_code == 200, (path, answer.text)
+        assert not HIDDEN & set(answer.text.removeprefix("\ufeff")), path
+    assert READABLE_NAME in seen[offer].text
+    assert READABLE_NAME in seen[agreement].text
+    written = {path: seen[path].text.removeprefix("\ufeff") for path in files}
+    for form, number in ((csv_of_quote, quote_id), (csv_of_order, accepted["order_number"])):
+        written[form.__name__] = text = form(app, number)
+        assert not HIDDEN & set(text), form
+        assert f"'={READABLE_NAME}" in text
+    for path, text in written.items():
+        cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+        assert not [cell for cell in cells if cell.lstrip()[:1] in ("=", "+", "@") or cell[:1] in ("\t", "\r")], path
+
+
+def csv_of_quote(app: App, number: str) -> str:
+    design, call = documents.design_of(app.settings), app.new_call(OPERATOR)
+    return app.read_unaudited(call, lambda tx: exporter.export(tx, DocumentRequest(number), "csv", design))
+
+
+def csv_of_order(app: App, number: str) -> str:
+    design, call = documents.design_of(app.settings), app.new_call(OPERATOR)
+    return app.read_unaudited(call, lambda tx: order_exporter.export(tx, number, "csv", design))
 
 
 def hostile_quote_copy(console: Console, quote_id: str) -> str:
