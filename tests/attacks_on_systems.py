@@ -267,6 +267,11 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
             "test_an_emptied_word_index_is_told_and_mended",
             "test_doctor_and_repair_find_and_mend_an_emptied_word_index",
         ),
+        attack(
+            "damaged or lost vectors of a search",
+            "they count as missing, and are computed again",
+            "test_damaged_and_lost_vectors_are_computed_again",
+        ),
         attack("a lost document file", "`cpq repair` renders it again", "test_repair_renders_a_lost_document_again"),
         attack(
             "SIGTERM while a PDF is rendered, which left a worker",

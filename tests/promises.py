@@ -258,8 +258,9 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
             "test_doctor_and_repair_find_and_mend_an_emptied_word_index",
         ),
         promise(
-            "What is derived is made again: the word index and documents",
+            "What is derived is made again: the word index, vectors and documents",
             "test_a_damaged_word_index_is_mended",
+            "test_damaged_and_lost_vectors_are_computed_again",
             "test_repair_renders_a_lost_document_again",
         ),
         promise(

@@ -11,9 +11,9 @@ from cpq.app import App, Call
 from cpq.app.transaction import Tx
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.installed_model import MODEL
-from cpq.retrieval.search.vectors import Vector, from_bytes
+from cpq.retrieval.search.vectors import STORED_BYTES, Vector, from_bytes
 from cpq.storage.schema import tables
-from cpq.storage.upsert import insert_if_absent
+from cpq.storage.upsert import upsert
 
 BATCH = 32
 """Texts that are embedded and stored in one transaction; a killed process loses at most this many."""
@@ -37,11 +37,7 @@ def load(tx: Tx, corpus: Corpus) -> None:
 
 def stored_names(tx: Tx, corpus: str) -> set[bytes]:
     """The hashes of all texts of a corpus that have a stored vector."""
-    vector = tables.search_vector.c
-    mine = sa.select(vector.text_hash).where(
-        tx.own(tables.search_vector), vector.corpus == corpus, vector.model == MODEL
-    )
-    return set(map(bytes.fromhex, tx.connection.scalars(mine)))
+    return set(map(bytes.fromhex, tx.connection.scalars(sa.select(_VECTOR.text_hash).where(_whole(tx, corpus)))))
 
 
 def embed(
@@ -75,7 +71,7 @@ def embed(
 
 
 def store(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
-    """Insert vectors by text hash; a vector that another process stored first stays."""
+    """Store vectors by text hash, in place of damaged ones; another process stored the same, if any."""
     rows = [
         {
             "tenant_id": tx.tenant_id,
@@ -84,10 +80,10 @@ def store(tx: Tx, corpus: str, vectors: dict[bytes, Vector]) -> None:
             "text_hash": name.hex(),
             "vector": vector.to_bytes(),
         }
-        for name, vector in vectors.items()
+        for name, vector in sorted(vectors.items())
     ]
     if rows:
-        tx.connection.execute(insert_if_absent(tx.connection.dialect.name, tables.search_vector), rows)
+        tx.connection.execute(upsert(tx.connection.dialect.name, tables.search_vector), rows)
 
 
 def forget(tx: Tx, *variants: Corpus) -> int:
@@ -107,13 +103,19 @@ def _stored(tx: Tx, corpus: Corpus, names: Sequence[bytes]) -> Iterator[dict[byt
     """The stored vectors of these text hashes, in parts."""
     if not names:
         return
-    vector = tables.search_vector.c
-    mine = sa.select(vector.text_hash, vector.vector).where(
-        tx.own(tables.search_vector), vector.corpus == corpus.name, vector.model == MODEL
-    )
+    mine = sa.select(_VECTOR.text_hash, _VECTOR.vector).where(_whole(tx, corpus.name))
     wanted = {name.hex() for name in names}
     if len(wanted) <= _LISTED_MAX:
-        mine = mine.where(tx.own_among(vector.text_hash, wanted))
+        mine = mine.where(tx.own_among(_VECTOR.text_hash, wanted))
     rows = iter(tx.connection.execute(mine))
     while part := list(islice(rows, 10_000)):
         yield {bytes.fromhex(row.text_hash): from_bytes(row.vector) for row in part if row.text_hash in wanted}
+
+
+_VECTOR = tables.search_vector.c
+
+
+def _whole(tx: Tx, corpus: str) -> sa.ColumnElement[bool]:
+    """The vectors of a corpus by the installed model. A damaged one counts as missing, and is computed again."""
+    mine = tx.own(tables.search_vector) & (_VECTOR.corpus == corpus) & (_VECTOR.model == MODEL)
+    return mine & (sa.func.length(_VECTOR.vector) == STORED_BYTES)

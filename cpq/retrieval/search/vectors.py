@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIMENSIONS = 384
+STORED_BYTES = 4 + DIMENSIONS
 TINY = 1e-12
 
 

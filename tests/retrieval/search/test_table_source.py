@@ -102,6 +102,30 @@ def test_vectors_are_reckoned_once_and_outlive_the_process(app: App):
     again.close()
 
 
+def test_damaged_and_lost_vectors_are_computed_again(app: App):
+    corpus = corpus_of(app)
+    vector_repository.embed(app, app.new_call(ENGINE), corpus)
+    before = corpus.search("belt drive", limit=2)
+
+    def damage(tx: Tx) -> dict:
+        names = sorted(tx.connection.scalars(sa.select(search_vector.c.text_hash)))
+        damaged = sa.update(search_vector).where(search_vector.c.text_hash == names[0]).values(vector=b"\0\0")
+        tx.connection.execute(damaged)
+        tx.connection.execute(sa.delete(search_vector).where(search_vector.c.text_hash == names[1]))
+        return {}
+
+    engine.write(app, damage)
+    for missing in (2, 0):
+        again = open_app(app.settings)
+        found = corpus_of(again)
+        assert len(found.missing()) == missing
+        assert [hit.id for hit in found.search("belt drive", limit=2).hits][:1] == [before.hits[0].id]
+        assert vector_repository.embed(again, again.new_call(ENGINE), found) == missing
+        assert found.search("belt drive", limit=2) == before
+        assert look(again, lambda tx: table_source.progress(tx, SOURCE)) == (2, 2)
+        again.close()
+
+
 def test_a_killed_run_goes_on_where_it_stopped(app: App, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(vector_repository, "BATCH", 1)
     corpus = corpus_of(app)
