@@ -36,6 +36,7 @@ from mcp_facade.arguments import (
     capped,
 )
 from mcp_facade.choices import one_of
+from mcp_facade.line_arguments import CommitmentOfLine
 from mcp_facade.registry import tool
 
 AgreementId = Annotated[Identifier, Field(description="The `id` of an agreement from agreement_list.")]
@@ -48,7 +49,8 @@ class LineChange(Part):
     action: Annotated[
         Word,
         Field(
-            description="set_quantity (line_id, quantity); add_line (product_id, quantity); remove_line (line_id); "
+            description="set_quantity (line_id, quantity; of a usage line commitment); "
+            "add_line (product_id, quantity); remove_line (line_id); "
             "swap_product (line_id, product_id); change_term (line_id, end_date); "
             "change_price (line_id, unit_price with price_reason, or discount_pct)."
         ),
@@ -63,6 +65,7 @@ class LineChange(Part):
     unit_price: Annotated[Money | None, Field(description="Net of discounts, for one unit and period.")] = None
     price_reason: Justification | None = None
     discount_pct: Percentage | None = None
+    commitment: CommitmentOfLine = None
 
     def as_change(self, place: int) -> Change:
         return Change(
@@ -76,6 +79,7 @@ class LineChange(Part):
             self.unit_price,
             self.discount_pct,
             self.price_reason,
+            self.commitment.as_commitment() if self.commitment else None,
         )
 
 

@@ -37,7 +37,7 @@ def measure(home: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     for size in SIZES:
         folder = home / f"agreements-{size}"
-        folder.mkdir()
+        folder.mkdir(parents=True)
         engine.fill_with_sample(read_settings({}, home=folder))
         app = opened(folder)
         engine.import_dicts(app, "products", engine.product_row(id=SEAT))

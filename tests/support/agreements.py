@@ -122,6 +122,7 @@ class World:
                 override=line.special.unit_price if line.special else None,
                 amount_off=line.special.discount_amount if line.special else 0,
                 selling_model=line.selling_model or "",
+                usage=line.special.usage if line.special else None,
             )
             for line in draft.lines
         )

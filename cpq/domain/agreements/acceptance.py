@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
 
-from cpq.base.rounding import MinorUnit
+from cpq.base.rounding import MinorUnit, nearest
 from cpq.domain.agreements.agreement import Agreement, require_line
 from cpq.domain.agreements.billing_calendar import Calendar
 from cpq.domain.agreements.order import Basis, OrderLine, Phase, Sold, line_id
@@ -22,7 +22,7 @@ from cpq.domain.pricing.request import Line, PriceRow, Request, Segment
 from cpq.domain.pricing.result import MIXED, PricedLine, PricedQuote, Stage
 from cpq.domain.pricing.terms import add_months, terms_of_line
 from cpq.domain.quotes.draft import AgreementChange, Draft, DraftLine
-from cpq.domain.quotes.special_terms import AgreedLine
+from cpq.domain.quotes.special_terms import WHOLE_TERM, AgreedLine, Commitment
 
 WHOLE_MONTHS = "whole_months"
 
@@ -145,7 +145,18 @@ class Acceptance:
             0,
             Billed(row.billed),
             CancellationCredit(row.cancellation_credit),
+            self._commitment(line, row),
         )
+
+    def _commitment(self, line: Line, row: PriceRow) -> Commitment | None:
+        """For each of some period: an amount for the whole term says nothing of the rest of it."""
+        usage = line.usage
+        if usage is None or not usage.is_committed:
+            return None
+        if usage.per != WHOLE_TERM:
+            return Commitment(usage.quantity, usage.amount, usage.per or row.billing_period)
+        term = terms_of_line(self._request, line.term).of_row(row)
+        return Commitment(None, nearest((usage.amount or 0) * term.of, term.periods), row.billing_period)
 
     def _discount(self, priced: PricedLine, line: Line) -> int:
         """What was taken off the price that the seller gave, or else off the regular one."""

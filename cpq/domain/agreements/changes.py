@@ -14,11 +14,13 @@ from cpq.base.money import amount
 from cpq.base.rounding import nearest
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, is_continued, require_line
 from cpq.domain.agreements.order import Basis, Phase, Sold
+from cpq.domain.billing_periods import in_words
 from cpq.domain.billing_terms import CancellationCredit
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Quantity
+from cpq.domain.pricing.selling_models import is_usage
 from cpq.domain.pricing.terms import Left, last_day
 from cpq.domain.quotes.draft import DraftLine
-from cpq.domain.quotes.special_terms import AgreedLine, SpecialTerms
+from cpq.domain.quotes.special_terms import WHOLE_TERM, AgreedLine, Commitment, SpecialTerms
 
 _TODAY = Basis("", 0, 0)
 """Of what a change sells at today's prices."""
@@ -36,13 +38,13 @@ class Action(StrEnum):
 
 
 _TAKES = {
-    Action.SET_QUANTITY: frozenset({"quantity"}),
+    Action.SET_QUANTITY: frozenset({"quantity", "commitment"}),
     Action.ADD_LINE: frozenset(
         {"product_id", "quantity", "attributes", "selling_model", "end_date"}
-        | {"unit_price", "price_reason", "discount_pct"}
+        | {"unit_price", "price_reason", "discount_pct", "commitment"}
     ),
     Action.REMOVE_LINE: frozenset[str](),
-    Action.SWAP_PRODUCT: frozenset({"product_id", "quantity", "attributes", "selling_model"}),
+    Action.SWAP_PRODUCT: frozenset({"product_id", "quantity", "attributes", "selling_model", "commitment"}),
     Action.CHANGE_TERM: frozenset({"end_date"}),
     Action.CHANGE_PRICE: frozenset({"unit_price", "price_reason", "discount_pct"}),
 }
@@ -71,6 +73,7 @@ class Change:
     unit_price: int | None = None
     discount_pct: int | None = None
     price_reason: str | None = None
+    commitment: Commitment | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -86,8 +89,16 @@ class Change:
             "end_date": self.end_date.isoformat() if self.end_date else None,
             **{name: amount(value) for name, value in money.items() if value is not None},
             "price_reason": self.price_reason,
+            "commitment": self._commitment,
         }
         return {name: value for name, value in plain.items() if value is not None}
+
+    @property
+    def _commitment(self) -> dict[str, Any] | None:
+        if self.commitment is None:
+            return None
+        given = self.commitment.given
+        return {name: amount(value) if name == "amount" else value for name, value in given.items()}
 
 
 def amended_lines(agreement: Agreement, effective: date, changes: Sequence[Change]) -> list[DraftLine]:
@@ -128,6 +139,8 @@ def cancelled_lines(agreement: Agreement, effective: date, line_ids: Sequence[st
         fields = ["/effective_date"] * len(owned)
     else:
         fields = [f"/lines/{place}" for place in range(len(line_ids))]
+        if twice := next((place for place, id_ in enumerate(line_ids) if id_ in line_ids[:place]), 0):
+            raise bad_field(fields[twice], f"The line {line_ids[twice]} is named twice.")
         owned = [require_line(agreement, id_, at) for id_, at in zip(line_ids, fields, strict=True)]
     return [
         _removed(agreement, line, _owned(line, effective, at), effective, number)
@@ -203,6 +216,7 @@ def _renewed(
             price_reason="as agreed" if unit_price is not None else None,
             start_date=start,
             end_date=end,
+            commitment=sold.commitment,
             agreed=AgreedLine(
                 "renew",
                 line.id,
@@ -242,6 +256,7 @@ def _added(agreement: Agreement, effective: date, change: Change, number: int, a
             price_reason=change.price_reason,
             start_date=effective,
             end_date=end,
+            commitment=change.commitment,
             agreed=AgreedLine("add", anchored_on=_anchor(agreement, effective), part_periods=_mode(agreement)),
         ),
     )
@@ -284,12 +299,15 @@ def _require_whole(agreement: Agreement, line: AgreementLine, at: str) -> None:
         return
     bundle = line.id.rpartition(".")[0]
     parts = [one.id for one in agreement.lines if one.id.rpartition(".")[0] == bundle]
+    basis = line.phases[-1].sold.basis
     raise CpqError(
         Code.CONFLICT,
         f"The line {line.id} is a part of a bundle whose parts are billed in different periods.",
         field=f"{at}/line_id",
         parts=parts,
-        hint="In one amendment, end its parts with remove_line and add_line the bundle, or products, as they shall be.",
+        sold_on={"quote_id": basis.quote_id, "version": basis.version, "line": basis.number},
+        hint="In one amendment, end its parts with remove_line and add_line the bundle, or products, as they shall be. "
+        "The quote and line in `sold_on` name the bundle.",
         next_call=next_call("agreement_get", agreement_id=agreement.id),
     )
 
@@ -318,6 +336,8 @@ def _after(before: Phase, change: Change, at: str) -> Sold:
     sold = before.sold
     match change.action:
         case Action.SET_QUANTITY:
+            if change.commitment or is_usage(sold.selling_model):
+                return sold._replace(commitment=_committed(sold, change, at))
             if change.quantity is None:
                 raise bad_field(f"{at}/quantity", "set_quantity needs the new quantity.")
             return sold._replace(quantity=change.quantity)
@@ -333,6 +353,28 @@ def _after(before: Phase, change: Change, at: str) -> Sold:
             return sold._replace(unit_price=change.unit_price, discount=change.discount_pct or 0)
 
 
+def _committed(sold: Sold, change: Change, at: str) -> Commitment:
+    """What a line that is charged by its use commits to from now on; its quantity is always 1."""
+    if not is_usage(sold.selling_model):
+        raise bad_field(f"{at}/commitment", f"{sold.product_id} is not charged by its use: give the quantity.")
+    period, given = in_words(sold.billing_period), change.commitment
+    if given is None or change.quantity not in (None, 1):
+        field = f"{at}/quantity" if change.quantity is not None else f"{at}/commitment"
+        raise bad_field(
+            field,
+            f"{sold.product_id} is charged by its use: what changes is its commitment.",
+            hint=f'Give commitment {{"quantity": …, "per": "{period}"}} or {{"amount": …, "per": "{period}"}} '
+            "instead of a quantity; remove_line ends it.",
+        )
+    if (given.quantity is None) == (given.amount is None):
+        raise bad_field(f"{at}/commitment", "A commitment is a quantity or an amount, and not both.")
+    if given.per == WHOLE_TERM or (given.quantity is not None and given.per not in ("", sold.billing_period)):
+        raise bad_field(
+            f"{at}/commitment/per", f"The commitment of a change counts for each {period}.", allowed=[period]
+        )
+    return given._replace(per=given.per or sold.billing_period)
+
+
 def _swapped(sold: Sold, change: Change, at: str) -> Sold:
     """Another product, or another way to sell or configure the same one, at today's price."""
     if change.product_id is None:
@@ -344,7 +386,8 @@ def _swapped(sold: Sold, change: Change, at: str) -> Sold:
         and (change.attributes is None or dict(change.attributes) == dict(sold.attributes))
     )
     if is_same:
-        return sold._replace(quantity=quantity)
+        committed = _committed(sold, change, at) if change.commitment else sold.commitment
+        return sold._replace(quantity=quantity, commitment=committed)
     return sold._replace(
         product_id=change.product_id,
         quantity=quantity,
@@ -354,6 +397,7 @@ def _swapped(sold: Sold, change: Change, at: str) -> Sold:
         unit_price=None,
         discount=0,
         uplift=0,
+        commitment=change.commitment,
     )
 
 
@@ -383,6 +427,7 @@ def _draft_line(
             price_reason=(change.price_reason or "as agreed") if sold.unit_price is not None else None,
             start_date=start,
             end_date=end - timedelta(days=1) if end else None,
+            commitment=sold.commitment,
             agreed=AgreedLine(
                 "change",
                 line.id,
@@ -426,6 +471,7 @@ def _is_return(earlier: Sold, asked: Sold) -> bool:
         earlier.product_id == asked.product_id
         and earlier.quantity == asked.quantity
         and asked.selling_model in ("", earlier.selling_model)
+        and asked.commitment in (None, earlier.commitment)
         and dict(asked.attributes) in ({}, dict(earlier.attributes))
     )
 

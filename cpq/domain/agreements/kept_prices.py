@@ -19,6 +19,7 @@ from cpq.domain.pricing.request import (
     PriceRow,
     Product,
     Request,
+    Usage,
 )
 from cpq.domain.pricing.result import PricedQuote
 from cpq.domain.pricing.terms import terms_of_line
@@ -86,8 +87,16 @@ def _line(line: Line, asked: DraftLine, agreed: AgreedLine, sold: _Sold) -> tupl
         credit=line.credit,
         priced_as=key,
         settled=line.settled,
+        usage=_usage(line.usage, frozen.usage),
     )
     return kept, own
+
+
+def _usage(asked: Usage | None, before: Usage | None) -> Usage | None:
+    """What the change commits to, with what was expected when it was sold."""
+    if before is None or before.expected is None:
+        return asked
+    return (asked or Usage())._replace(expected=before.expected)
 
 
 def _adjustments(frozen: Line, request: Request, uplift: int, term: LineTerm) -> tuple[Adjustment, ...]:

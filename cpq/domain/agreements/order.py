@@ -14,6 +14,7 @@ from cpq.domain.agreements.billing_calendar import Calendar, passed
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.billing_terms import Billed, CancellationCredit
 from cpq.domain.pricing.request import Quantity
+from cpq.domain.quotes.special_terms import Commitment
 
 UNITS_MAX = 10_000
 """Of a year, whose prices in millionths are together exact to half a cent."""
@@ -46,6 +47,8 @@ class Sold(NamedTuple):
     """By which renewals raised the price of the basis, in millionths of a percent."""
     billed: Billed = Billed.ADVANCE
     credit: CancellationCredit = CancellationCredit.PRORATED
+    commitment: Commitment | None = None
+    """Of a line that is charged by its use; its period is always given, and never the whole term."""
 
     @property
     def is_recurring(self) -> bool:
@@ -282,6 +285,10 @@ def _dump_phase(phase: Phase) -> dict[str, Any]:
         plain["billed"] = sold.billed.value
     if sold.credit is not CancellationCredit.PRORATED:
         plain["credit"] = sold.credit.value
+    if committed := sold.commitment:
+        quantity = committed.quantity
+        exact = quantity if quantity is None or isinstance(quantity, int) else str(quantity)
+        plain["commitment"] = [exact, committed.amount, committed.per]
     return plain
 
 
@@ -302,6 +309,7 @@ def _load_phase(plain: Mapping[str, Any]) -> Phase:
         plain.get("uplift", 0),
         Billed(plain.get("billed", Billed.ADVANCE)),
         CancellationCredit(plain.get("credit", CancellationCredit.PRORATED)),
+        _load_commitment(plain["commitment"]) if "commitment" in plain else None,
     )
     calendar = Calendar(date.fromisoformat(plain["anchor"]), period, plain["mode"]) if "anchor" in plain else None
     end = date.fromisoformat(plain["end"]) if "end" in plain else None
@@ -315,3 +323,8 @@ def _load_phase(plain: Mapping[str, Any]) -> Phase:
         date.fromisoformat(plain["ends"]) if "ends" in plain else None,
         price=plain.get("price"),
     )
+
+
+def _load_commitment(plain: list[Any]) -> Commitment:
+    quantity, amount, per = plain
+    return Commitment(Decimal(quantity) if isinstance(quantity, str) else quantity, amount, per)

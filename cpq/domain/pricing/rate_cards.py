@@ -115,8 +115,8 @@ def rate_cards(request: Request, selection: PriceSelection | None = None) -> dic
     minor_unit = MinorUnit(request.currency, request.rounding)
     found = {}
     for line in request.lines:
-        if line.product_id in sold:
-            plan = plans.of(line.product_id, line.selling_model, line.term)
+        if line.price_key in sold:
+            plan = plans.of(line.price_key, line.selling_model, line.term)
             if plan.row.is_usage:
                 found[line.id] = _rate_card(line, plan, minor_unit)
     return found

@@ -225,7 +225,10 @@ def committed(row: PriceRow, usage: Usage, plan: Plan) -> Exact:
 
 
 def per_period(over_term: Exact, term: Term) -> Exact:
-    return over_term if term is ONCE else divide(over_term * term.of, term.periods)
+    """Nothing for a change after the last period that was started and charged in whole."""
+    if term is ONCE or not term.periods:
+        return over_term
+    return divide(over_term * term.of, term.periods)
 
 
 def _cost(plan: Plan, usage: Usage, charged: Exact) -> Exact | None:

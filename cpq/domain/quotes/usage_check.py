@@ -24,7 +24,7 @@ def usage_problems(draft: Draft, request: Request, selection: PriceSelection) ->
     seen: list[tuple[DraftLine, str]] = []
     for index, (line, asked) in enumerate(zip(draft.lines, request.lines, strict=True)):
         at = f"/line_items/{index}"
-        known = line.product_id in request.products
+        known = line.product_id in request.products and not asked.priced_as  # What an agreement keeps was checked.
         row = selection.of(line.product_id, asked.selling_model).charged if known else None
         if row is None:
             continue

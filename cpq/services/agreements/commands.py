@@ -17,6 +17,7 @@ from cpq.domain.quotes.draft import AgreementChange, Draft, DraftLine
 from cpq.services import orders, quotes
 from cpq.services.agreements import views
 from cpq.services.agreements.views import ChangeView
+from cpq.services.agreements.ways_out import explained, fields_of
 
 TERM_MONTHS = 12
 """Of a renewal whose old term is not a number of months."""
@@ -32,17 +33,19 @@ def amend(
     idempotency_key: str | None = None,
 ) -> ChangeView:
     """A draft with the lines that change: price after less price before, over what is left of the term."""
-    agreement = orders.load_agreement(tx, agreement_id)
-    _require_running(agreement, effective)
-    lines = amended_lines(agreement, effective, changes)
-    if not lines:
-        return views.no_change(agreement, OrderKind.AMENDMENT, effective)
-    given = {
-        "effective_date": effective.isoformat(),
-        "changes": [change.given for change in changes],
-        **({"notes": notes} if notes else {}),
-    }
-    return _quote(tx, OrderKind.AMENDMENT, [agreement], effective, lines, given, notes, idempotency_key)
+    with explained(agreement_id, effective) as fields:
+        agreement = orders.load_agreement(tx, agreement_id)
+        _require_running(agreement, effective)
+        lines = amended_lines(agreement, effective, changes)
+        fields += fields_of(lines, changes)
+        if not lines:
+            return views.no_change(agreement, OrderKind.AMENDMENT, effective)
+        given = {
+            "effective_date": effective.isoformat(),
+            "changes": [change.given for change in changes],
+            **({"notes": notes} if notes else {}),
+        }
+        return _quote(tx, OrderKind.AMENDMENT, [agreement], effective, lines, given, notes, idempotency_key)
 
 
 def renew(
@@ -61,40 +64,44 @@ def renew(
 
     It starts the day after the first of them ends, or earlier: what is left of the old terms is given back.
     """
-    found = _renewable(tx, [agreement_id, *also])
-    first = found[0]
-    ends = [one.end for one in found if one.end]
-    begins = start or min(ends)
-    for one, end in zip(found, ends, strict=True):
-        if not one.starts_on <= begins <= end:
-            raise bad_field(
-                "/start_date",
-                f"A renewal of {one.id} starts on {end} at the latest, and not before {one.starts_on}.",
-                minimum=one.starts_on.isoformat(),
-                maximum=end.isoformat(),
-                hint="Leave start_date out: then it starts the day after the first agreement ends.",
+    with explained(agreement_id, None):
+        found = _renewable(tx, [agreement_id, *also])
+        first = found[0]
+        ends = [one.end for one in found if one.end]
+        begins = start or min(ends)
+        for one, end in zip(found, ends, strict=True):
+            if not one.starts_on <= begins <= end:
+                raise bad_field(
+                    "/start_date",
+                    f"A renewal of {one.id} starts on {end} at the latest, and not before {one.starts_on}.",
+                    minimum=one.starts_on.isoformat(),
+                    maximum=end.isoformat(),
+                    hint="Leave start_date out: then it starts the day after the first agreement ends.",
+                )
+        uplift = to_micro(tx.policies.terms.renewal_uplift_percent) if uplift_percent is None else uplift_percent
+        if price is not RenewalPrice.SAME:
+            if uplift_percent:
+                message = f"An uplift raises the last prices, and price is {price.value}: today's prices."
+                raise bad_field("/uplift_pct", message, hint="Leave uplift_pct out, or renew at price `same`.")
+            uplift = 0
+        months = term_months or _term_of(first)
+        lines = renewed_lines(found, begins, months, price=price, uplift=uplift)
+        if not lines:
+            raise CpqError(
+                Code.CONFLICT,
+                f"Agreement {first.id} has no line with a term on {begins}, so there is nothing to renew.",
+                field="/agreement_id",
+                next_call=next_call("agreement_get", agreement_id=first.id),
             )
-    uplift = to_micro(tx.policies.terms.renewal_uplift_percent) if uplift_percent is None else uplift_percent
-    if price is not RenewalPrice.SAME:
-        uplift = 0
-    months = term_months or _term_of(first)
-    lines = renewed_lines(found, begins, months, price=price, uplift=uplift)
-    if not lines:
-        raise CpqError(
-            Code.CONFLICT,
-            f"Agreement {first.id} has no line with a term on {begins}, so there is nothing to renew.",
-            field="/agreement_id",
-            next_call=next_call("agreement_get", agreement_id=first.id),
-        )
-    given = {
-        "price": price.value,
-        "term_months": months,
-        "start_date": begins.isoformat(),
-        "uplift_pct": amount(uplift),
-        "also": list(also),
-        **({"notes": notes} if notes else {}),
-    }
-    return _quote(tx, OrderKind.RENEWAL, found, begins, lines, given, notes, idempotency_key, uplift=uplift)
+        given = {
+            "price": price.value,
+            "term_months": months,
+            "start_date": begins.isoformat(),
+            "uplift_pct": amount(uplift),
+            "also": list(also),
+            **({"notes": notes} if notes else {}),
+        }
+        return _quote(tx, OrderKind.RENEWAL, found, begins, lines, given, notes, idempotency_key, uplift=uplift)
 
 
 def cancel(
@@ -107,13 +114,14 @@ def cancel(
     idempotency_key: str | None = None,
 ) -> ChangeView:
     """A draft that ends an agreement or some of its lines; what is given back follows the terms of their prices."""
-    agreement = orders.load_agreement(tx, agreement_id)
-    _require_running(agreement, effective)
-    ended = cancelled_lines(agreement, effective, lines)
-    if not ended:
-        return views.no_change(agreement, OrderKind.CANCELLATION, effective)
-    given = {"effective_date": effective.isoformat(), "reason": reason, **({"lines": list(lines)} if lines else {})}
-    return _quote(tx, OrderKind.CANCELLATION, [agreement], effective, ended, given, reason, idempotency_key)
+    with explained(agreement_id, effective):
+        agreement = orders.load_agreement(tx, agreement_id)
+        _require_running(agreement, effective)
+        ended = cancelled_lines(agreement, effective, lines)
+        if not ended:
+            return views.no_change(agreement, OrderKind.CANCELLATION, effective)
+        given = {"effective_date": effective.isoformat(), "reason": reason, **({"lines": list(lines)} if lines else {})}
+        return _quote(tx, OrderKind.CANCELLATION, [agreement], effective, ended, given, reason, idempotency_key)
 
 
 def _quote(
@@ -178,6 +186,7 @@ def _require_running(agreement: Agreement, effective: date) -> None:
             "/effective_date",
             f"Agreement {agreement.id} starts on {agreement.starts_on}.",
             minimum=agreement.starts_on.isoformat(),
+            next_call=next_call("agreement_get", agreement_id=agreement.id, as_of=agreement.starts_on.isoformat()),
         )
 
 

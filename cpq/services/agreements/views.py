@@ -18,17 +18,20 @@ from cpq.domain.agreements import effects
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, AgreementStatus
 from cpq.domain.agreements.order import Phase
 from cpq.domain.agreements.order_kind import OrderKind
+from cpq.domain.pricing.rate_cards import RateCard
+from cpq.domain.pricing.selling_models import is_usage
 from cpq.domain.quotes.lifecycle import local_day
 from cpq.domain.quotes.quote import Quote, QuoteLine, line_id
 from cpq.services import orders
 from cpq.services.pagination import Pagination, pagination
 from cpq.services.quotes import repository as quote_repository
+from cpq.services.usage_views import CommitmentView, UsageView, commitment_view, usage_view
 from cpq.storage.schema import tables
 
 Arr = Annotated[Amount, Described("Annual recurring revenue at the prices of the day, net, in `currency`.")]
 
 
-class OwnedLine(TypedDict):
+class OwnedLine(UsageView):
     line_id: str
     product_id: str
     product_name: str
@@ -103,6 +106,7 @@ class ChangedLine(TypedDict):
     product_name: str
     quantity_before: Amount | None
     quantity_after: Amount
+    commitment: NotRequired[Annotated[CommitmentView, Described("Of a usage line, from now on.")]]
     start_date: date | None
     end_date: date | None
     price_after: Annotated[Amount, Described("What the line costs from its start date to its end, net.")]
@@ -168,7 +172,7 @@ def detail(tx: Tx, agreement: Agreement, *, as_of: date | None = None) -> Agreem
         "mrr": amount(agreement.minor_unit.round(yearly, 1, 12)),
         "next_billing": {"due_date": due[0], "amount": amount(due[1])} if due else None,
         "next_renewal": end if end and day < end and not agreement.is_cancelled else None,
-        "lines": [_owned(agreement, line, phase, day) for line, phase in agreement.on(day)],
+        "lines": _owned_lines(tx, agreement, day),
         "orders": [
             {
                 "order_id": order.id,
@@ -188,6 +192,24 @@ def _in_words(agreement: Agreement, day: date) -> str:
     if not owned:
         return f"Nothing of this agreement is owned on {day}: it is {agreement.status(day)}."
     return f"On {day} the account owns {owned} of {len(agreement.lines)} lines of this agreement."
+
+
+def _owned_lines(tx: Tx, agreement: Agreement, day: date) -> list[OwnedLine]:
+    """The lines of a day. The rate card of one that is charged by its use is that of the quote that says so."""
+    quotes = {order.id: (order.quote_id, order.quote_version) for order in agreement.orders}
+    cards: dict[tuple[str, int], dict[int, RateCard | None]] = {}
+    found = []
+    for line, phase in agreement.on(day):
+        view = _owned(agreement, line, phase, day)
+        if is_usage(phase.sold.selling_model):
+            quote = quotes[view["source_order_id"]]
+            if quote not in cards:
+                cards[quote] = {one.number: one.usage for one in quote_repository.lines(tx, *quote)}
+            view = {**view, **usage_view(cards[quote].get(view["source_line"]), agreement.currency)}
+        if phase.sold.commitment:
+            view["commitment"] = commitment_view(phase.sold.commitment)
+        found.append(view)
+    return found
 
 
 def _owned(agreement: Agreement, line: AgreementLine, phase: Phase, day: date) -> OwnedLine:
@@ -332,22 +354,23 @@ def changed_lines(quote: Quote, lines: Sequence[QuoteLine]) -> list[ChangedLine]
         agreed = special.agreed if special else None
         if special is None or agreed is None:
             continue
-        found.append(
-            {
-                "line_id": line_id(quote.id, line.number),
-                "agreement_line_id": agreed.line_id,
-                "action": agreed.action,
-                "product_id": line.product_id,
-                "product_name": line.product_name,
-                "quantity_before": Decimal(agreed.quantity_before) if agreed.quantity_before else None,
-                "quantity_after": 0 if agreed.action == "remove" else line.quantity,
-                "start_date": special.start_date,
-                "end_date": special.end_date,
-                "price_after": amount(line.net),
-                "credit": amount(agreed.credit),
-                "difference": amount(line.total),
-            }
-        )
+        view: ChangedLine = {
+            "line_id": line_id(quote.id, line.number),
+            "agreement_line_id": agreed.line_id,
+            "action": agreed.action,
+            "product_id": line.product_id,
+            "product_name": line.product_name,
+            "quantity_before": Decimal(agreed.quantity_before) if agreed.quantity_before else None,
+            "quantity_after": 0 if agreed.action == "remove" else line.quantity,
+            "start_date": special.start_date,
+            "end_date": special.end_date,
+            "price_after": amount(line.net),
+            "credit": amount(agreed.credit),
+            "difference": amount(line.total),
+        }
+        if committed := usage_view(line.usage, quote.version.currency).get("commitment"):
+            view["commitment"] = committed
+        found.append(view)
     return found
 
 

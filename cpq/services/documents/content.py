@@ -28,8 +28,8 @@ from cpq.services.documents import agreement_change, order_content
 from cpq.services.documents.design import ORDER_CONFIRMATION, TEMPLATES, Design
 from cpq.services.documents.scan_code import make_code
 from cpq.services.quotes import repository
-from cpq.services.quotes.usage_views import usage_view
 from cpq.services.quotes.views import period_view, tax_groups
+from cpq.services.usage_views import usage_view
 from cpq.storage.schema import tables
 
 FORMAT = "quotewright-quote/1"

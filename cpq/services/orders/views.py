@@ -18,6 +18,7 @@ from cpq.domain.agreements.billing_schedule import Due
 from cpq.domain.agreements.order import Order, OrderLine, Phase
 from cpq.services.orders import repository
 from cpq.services.pagination import Pagination, pagination
+from cpq.services.usage_views import CommitmentView, commitment_view
 from cpq.storage.schema import tables
 
 SCHEDULE_MAX = 2_000
@@ -51,6 +52,7 @@ class OrderLineView(TypedDict):
         Described("What a cancellation gives back: `none`, `prorated` by days, or `full_periods` not begun."),
     ]
     attributes: dict[str, Any]
+    commitment: NotRequired[Annotated[CommitmentView, Described("Of a usage line.")]]
     effective_date: date
     phases: Annotated[list[PhaseView], Described("What holds from that day on; none where the line ends.")]
     credit: Annotated[Amount, Described("Given back for what held before.")]
@@ -191,7 +193,7 @@ def header(order: Order) -> OrderHeader:
 
 def line_view(order: Order, line: OrderLine) -> OrderLineView:
     sold = (line.phases or line.replaced)[0].sold
-    return {
+    view: OrderLineView = {
         "line_id": line.id,
         "number": line.number,
         "agreement_id": line.agreement_id,
@@ -207,6 +209,9 @@ def line_view(order: Order, line: OrderLine) -> OrderLineView:
         "credit": amount(line.credit(order.minor_unit)),
         "net": amount(line.net(order.minor_unit)),
     }
+    if sold.commitment:
+        view["commitment"] = commitment_view(sold.commitment)
+    return view
 
 
 def phase_view(phase: Phase) -> PhaseView:

@@ -172,7 +172,7 @@ def compose(
     selection = PriceSelection(request)
     request, unclear = pick_models(draft, request, selection, products)
     problems += [*unclear, *usage_problems(draft, request, selection)]
-    if problems:
+    if problems := problems or _counted_twice(tx, draft, request, selection):
         refuse([*problems, *unpriceable(tx, draft, request, selection)], problems_max)
     request = _with_adjustments(tx, draft, request, selection, buyer, products)
     try:
@@ -202,6 +202,15 @@ def compose(
         ),
         selling_models=_selling_models(request, selection),
     )
+
+
+def _counted_twice(tx: Tx, draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
+    """Use that would be counted by two lines of what is owned after a change."""
+    if draft.agreement is None:
+        return []
+    charged = {line.id: selection.of(line.price_key, line.selling_model).charged for line in request.lines}
+    models = {int(id_): row.selling_model for id_, row in charged.items() if row}
+    return list(owned_products.counted_twice(tx, draft, models))
 
 
 def _broken(tx: Tx, draft: Draft, facts: Facts) -> tuple[str, ...]:

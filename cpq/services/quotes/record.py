@@ -13,8 +13,8 @@ from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine
 from cpq.services.quotes import repository, views
 from cpq.services.quotes.answer_fields import DiscountPct, LineDiscountPct
 from cpq.services.quotes.seller_views import SpecialView, special_view
-from cpq.services.quotes.usage_views import UsageView, usage_view
 from cpq.services.quotes.views import PeriodView, QuoteDetail, TaxGroupView, period_view, tax_groups, totals_view
+from cpq.services.usage_views import UsageView, usage_view
 
 
 class WaterfallStep(TypedDict):

@@ -40,7 +40,7 @@ from cpq.services.quotes.answer_fields import (
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
 from cpq.services.quotes.seller_views import InternalView, SpecialView, credit_of, internal_view, special_view
-from cpq.services.quotes.usage_views import UsageView, usage_view
+from cpq.services.usage_views import UsageView, usage_view
 
 
 class PeriodView(TypedDict):

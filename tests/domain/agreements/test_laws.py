@@ -22,7 +22,7 @@ from cpq.domain.agreements.changes import (
     cancelled_lines,
     renewed_lines,
 )
-from cpq.domain.agreements.order import Phase, dump, load
+from cpq.domain.agreements.order import Phase, Sold, dump, load
 from cpq.domain.agreements.order_kind import OrderKind
 from cpq.domain.billing_periods import length
 from cpq.domain.billing_terms import CancellationCredit
@@ -30,7 +30,7 @@ from cpq.domain.pricing.request import PriceRow, Segment, Tier
 from cpq.domain.pricing.terms import add_months
 from cpq.domain.quotes.draft import DraftLine
 from cpq.domain.quotes.lifecycle import local_day
-from cpq.domain.quotes.special_terms import SpecialTerms
+from cpq.domain.quotes.special_terms import WHOLE_TERM, Commitment, SpecialTerms
 from tests.support.agreements import BOOK, World
 
 MODES = ("actual_days", "thirty_360", "months_and_days", "whole_months_up")
@@ -39,6 +39,8 @@ CURRENCIES = ("USD", "JPY", "KWD")
 ZONES = ("UTC", "America/Los_Angeles", "Europe/Berlin", "Pacific/Kiritimati")
 CREDITS = tuple(one.value for one in CancellationCredit)
 PERCENT = 1_000_000
+USE = "use"
+"""The product that is charged by its use."""
 AGREEMENTS = 2_000
 FAR = date(2060, 1, 1)
 
@@ -71,6 +73,28 @@ def price_rows(draw: st.DrawFn, period: str) -> PriceRow:
 
 
 @st.composite
+def rate_cards(draw: st.DrawFn, period: str) -> PriceRow:
+    """The price of what is charged by its use."""
+    card = draw(price_rows(period))
+    least = draw(st.none() | st.integers(1, 9_999))
+    return card._replace(
+        is_usage=True,
+        unit="unit",
+        free_quantity=draw(st.sampled_from([0, 0, 100])),
+        minimum_spend=None if least is None else least * 10_000_000,
+    )
+
+
+@st.composite
+def commitments(draw: st.DrawFn, period: str) -> Commitment:
+    """To a quantity, or to an amount for some period."""
+    number = draw(st.integers(1, 999))
+    if draw(st.booleans()):
+        return Commitment(quantity=number)
+    return Commitment(amount=number * 1_000_000_000, per=draw(st.sampled_from(["", period, "yearly", WHOLE_TERM])))
+
+
+@st.composite
 def ramps(draw: st.DrawFn, months: int) -> tuple[Segment, ...]:
     """Segments that tile the term: free ones, dearer ones, more and less of it, at prices of their own."""
     cuts = sorted(draw(st.sets(st.integers(1, months - 1), min_size=1, max_size=3)))
@@ -100,6 +124,8 @@ def worlds(draw: st.DrawFn, *, ramped: bool = True, once: bool = True) -> tuple[
     rows: dict[str, tuple[PriceRow, ...]] = {
         f"p{place}": (draw(price_rows(period)),) for place, period in enumerate(periods)
     }
+    used = draw(st.sampled_from(["weekly", "monthly", "quarterly"]))
+    rows[USE] = (draw(rate_cards(used)),)
     world = World(
         rows, draw(st.sampled_from(CURRENCIES)), draw(st.sampled_from(MODES)), draw(st.sampled_from([0, 0, 1, 28]))
     )
@@ -120,6 +146,11 @@ def worlds(draw: st.DrawFn, *, ramped: bool = True, once: bool = True) -> tuple[
                 special=SpecialTerms(discount_amount=amount_off) if amount_off else None,
             )
         )
+    if draw(st.integers(0, 3)) == 0:
+        commitment = draw(st.none() | commitments(used))
+        off = draw(st.sampled_from([0, 0, 10])) * PERCENT
+        lines.append(DraftLine(len(lines) + 1, USE, 1, off, special=SpecialTerms(commitment=commitment)))
+        periods.append(used)
     whole = draw(st.booleans()) and not any((length(period) or (0, 0))[1] for period in periods)
     discount = draw(st.sampled_from([0, 0, 7 * PERCENT, 12_345_678]))
     mode = "whole_months" if whole else None
@@ -160,7 +191,17 @@ def amend(world: World, agreement: Agreement, day: date, changes: list[Change]) 
 
 
 def quantity(line: AgreementLine, number: int) -> Change:
+    """Of a line that is charged by its use, what it commits to."""
+    if line.phases[-1].sold.product_id == USE:
+        return Change(Action.SET_QUANTITY, line.id, commitment=Commitment(quantity=number))
     return Change(Action.SET_QUANTITY, line.id, number)
+
+
+def same(line: AgreementLine, sold: Sold) -> Change | None:
+    """The change that leads to what was sold; None where nothing was committed to."""
+    if sold.product_id != USE:
+        return quantity(line, int(sold.quantity))
+    return Change(Action.SET_QUANTITY, line.id, commitment=sold.commitment) if sold.commitment else None
 
 
 @st.composite
@@ -238,9 +279,10 @@ def law_2(made: tuple[World, Agreement], data: st.DataObject) -> None:
             back = []
         case _:
             there = quantity(line, data.draw(st.integers(1, 50)))
-            back = [quantity(line, int(phase.sold.quantity))] if len({one.sold.quantity for one in held}) == 1 else []
-            if not back:
+            returned = same(line, phase.sold) if len({one.sold.quantity for one in held}) == 1 else None
+            if returned is None:
                 return
+            back = [returned]
     second, forth = amend(world, first, day, [there])
     new = second.lines[-1].id
     third, again = amend(world, second, day, back or [Change(Action.REMOVE_LINE, new)])
@@ -260,7 +302,10 @@ def law_3(made: tuple[World, Agreement], data: st.DataObject) -> None:
     parts, agreement = 0, first
     for change in reversed(changes):
         if change.action is Action.SET_QUANTITY:
-            agreement, one = amend(world, agreement, day, [Change(Action.SET_QUANTITY, change.line_id, 7)])
+            seven = 7 if change.commitment is None else None
+            less = change.commitment and Commitment(quantity=7)
+            first_step = Change(Action.SET_QUANTITY, change.line_id, seven, commitment=less)
+            agreement, one = amend(world, agreement, day, [first_step])
             parts += one
         agreement, other = amend(world, agreement, day, [change])
         parts += other
@@ -290,8 +335,8 @@ def law_4(made: tuple[World, Agreement], data: st.DataObject) -> None:
         moved.subtract(before)
         assert sum(due.amount * count for due, count in moved.items()) == net
         assert min(moved.values(), default=0) >= 0, "what was billed before stays billed"
-        if agreement.end is None or not any(line.last for line in agreement.lines):
-            break
+        if agreement.end is None or agreement.end <= agreement.starts_on:
+            break  # What recurred was taken back on its first day.
     billed = agreement.schedule(FAR)
     assert sum(due.amount for due in billed) == sum(order.net for order in agreement.orders)
     assert all(due.amount % agreement.minor_unit.size == 0 for due in billed)
@@ -364,7 +409,10 @@ def law_5_renewal(made: tuple[World, Agreement], data: st.DataObject) -> None:
     )
     assert renewal + amendment == net
     owned = {one.id: phase for one, phase in renewed.on(end)}
-    assert owned[line.id].sold.quantity == number
+    asked = quantity(line, number)
+    sold = owned[line.id].sold
+    assert sold.quantity == (asked.quantity or 1)
+    assert sold.commitment == (asked.commitment and asked.commitment._replace(per=sold.billing_period))
     assert other.agreement(first.id).yearly(end) == renewed.yearly(end)
 
 
@@ -426,8 +474,8 @@ def law_7(made: tuple[World, Agreement], data: st.DataObject) -> None:
             Change(Action.CHANGE_TERM, line.id, end_date=held[-1].end - timedelta(days=1)),
             Change(Action.SWAP_PRODUCT, line.id, product_id=sold.product_id),
         ]
-        if len({one.sold.quantity for one in held}) == 1:
-            changes.append(quantity(line, int(sold.quantity)))
+        if len({one.sold.quantity for one in held}) == 1 and (again := same(line, sold)):
+            changes.append(again)
         if len(held) == 1 and sold.unit_price is None:
             changes.append(Change(Action.CHANGE_PRICE, line.id, discount_pct=sold.discount))
         for change in changes:

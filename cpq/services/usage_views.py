@@ -13,6 +13,7 @@ from cpq.domain import billing_periods
 from cpq.domain.billing_periods import is_recurring
 from cpq.domain.pricing.rate_cards import RateCard
 from cpq.domain.pricing.request import Quantity
+from cpq.domain.quotes.special_terms import Commitment
 
 
 class RateView(TypedDict):
@@ -69,14 +70,19 @@ def usage_view(card: RateCard | None, currency: str) -> UsageView:
         return view
     view["rate_card"] = _card_view(card, currency)
     if card.is_committed:
-        commitment: CommitmentView = {"per": billing_periods.in_words(card.per) if is_recurring(card.per) else card.per}
-        if card.quantity is not None:
-            commitment["quantity"] = card.quantity
-        if card.amount is not None:
-            commitment["amount"] = amount(card.amount)
-        view["commitment"] = commitment
+        view["commitment"] = commitment_view(Commitment(card.quantity, card.amount, card.per))
     if card.expected is not None:
         view["expected_quantity"] = card.expected
+    return view
+
+
+def commitment_view(committed: Commitment) -> CommitmentView:
+    per = committed.per
+    view: CommitmentView = {"per": billing_periods.in_words(per) if is_recurring(per) else per}
+    if committed.quantity is not None:
+        view["quantity"] = committed.quantity
+    if committed.amount is not None:
+        view["amount"] = amount(committed.amount)
     return view
 
 
