@@ -19,6 +19,7 @@ from cpq.app.access import Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.domain.agreements.changes import Action, Change, RenewalPrice
+from cpq.domain.quotes.special_terms import Commitment, SpecialTerms
 from cpq.services import agreements, approvals, orders, quotes
 from cpq.storage.schema.tables import approval, quote, quote_line, quote_version
 from tests.support.approvals import person
@@ -34,6 +35,9 @@ MANAGER_ABOVE, FINANCE_ABOVE = 0, 10_000 * MICRO
 FREE = 5
 """Percent of discount that need nobody."""
 OUT = ("sent", "accepted")
+SEATS = quotes.DraftLine(1, "prod_app_leak", 10)
+BY_USE = quotes.DraftLine(1, "prod_use_api", 1)
+COMMITTED = quotes.DraftLine(1, "prod_use_api", 1, special=SpecialTerms(commitment=Commitment(quantity=500_000)))
 
 Move = Callable[[], Any]
 
@@ -130,6 +134,10 @@ class Explorer:
             "shorter": Change(Action.CHANGE_TERM, line, end_date=LATER),
             "another": Change(Action.SWAP_PRODUCT, line, product_id="prod_pro_v2", quantity=1),
             "added": Change(Action.ADD_LINE, product_id="prod_app_leak", quantity=1, discount_pct=10 * MICRO),
+            "more use": Change(Action.SET_QUANTITY, line, commitment=Commitment(quantity=800_000)),
+            "less use": Change(Action.SET_QUANTITY, line, commitment=Commitment(quantity=200_000)),
+            "lower rates": Change(Action.CHANGE_PRICE, line, discount_pct=10 * MICRO),
+            "no use": Change(Action.REMOVE_LINE, line),
         }
         if name in amend:
             made = agreements.amend(tx, id_, LATER, [amend[name]])
@@ -178,7 +186,7 @@ class Explorer:
                     one.agreement["kind"],
                     one.agreement["sequence"],
                     one.requested_discount // MICRO,
-                    max((100 - line.net * 100 // line.regular for line in lines if line.regular), default=0),
+                    max(map(_percent, lines), default=0),
                     sum([max(0, line.special["agreed"].get("credit", 0) - line.net) for line in lines]),
                     one.priced_at is not None,
                     sum(row.status == "pending" for row in mine),
@@ -208,6 +216,12 @@ class Explorer:
         self.accepted.add(tuple(kind for _, kind in accepted))
 
 
+def _percent(line: Any) -> int:
+    """Off what is charged, or off the rates of a line whose use is in no total."""
+    of_rates: int = (line.usage or {}).get("discount", 0) // MICRO
+    return max(of_rates, 100 - line.net * 100 // line.regular if line.regular else 0)
+
+
 @pytest.fixture
 def app(sqlite_app: App) -> App:
     for who in (DANA, ANN):
@@ -222,6 +236,12 @@ def test_no_path_changes_an_agreement_without_the_approvals_that_the_policies_as
     assert {("amendment",), ("renewal",), ("cancellation",)} <= found
 
 
+def test_no_path_changes_what_is_used_without_the_approvals_that_the_policies_ask_for(app: App):
+    for sold in (COMMITTED, BY_USE):
+        found = explore(app, ("less use", "lower rates", "no use"), 1, (0,), is_whole=False, sold=sold)
+        assert ("amendment",) in found
+
+
 EVERY = ("more", "less", "cheaper", "longer", "shorter", "another", "added", "renewal", "early renewal", "end")
 
 
@@ -234,19 +254,36 @@ def test_no_path_at_all_changes_an_agreement_without_the_approvals_that_the_poli
         explore(app, tuple(dict.fromkeys((first, second))), 2, (0,), is_whole=False)
 
 
+USED = ("more use", "less use", "lower rates", "no use", "renewal", "early renewal", "end")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("first", USED)
+def test_no_path_at_all_changes_what_is_used_without_the_approvals_that_the_policies_ask_for(app: App, first: str):
+    for sold in (COMMITTED, BY_USE):
+        explore(app, (first,), 1, (0, 10), is_whole=True, sold=sold)
+        two = tuple(dict.fromkeys((first, USED[USED.index(first) - 1])))
+        explore(app, two, 2, (0,), is_whole=False, sold=sold)
+
+
 def explore(
-    app: App, changes: tuple[str, ...], quotes_max: int, discounts: tuple[int, ...], *, is_whole: bool
+    app: App,
+    changes: tuple[str, ...],
+    quotes_max: int,
+    discounts: tuple[int, ...],
+    *,
+    is_whole: bool,
+    sold: quotes.DraftLine = SEATS,
 ) -> set[tuple[str, ...]]:
     explorers: list[Explorer] = []
     with suppress(ZeroDivisionError), app.database.writing(app.effects.monotonic() + 60) as connection:
         tx = Tx(connection, DANA, app.effects.now(), app.effects, app.settings, app.policies.current)
-        line = quotes.DraftLine(1, "prod_app_leak", 10)
-        draft = quotes.Draft(account_id=ACME, currency="USD", lines=(line,), term_months=12, start_date=START)
+        draft = quotes.Draft(account_id=ACME, currency="USD", lines=(sold,), term_months=12, start_date=START)
         id_ = quotes.create(tx, draft)["quote_id"]
         quotes.price(tx, id_)
         quotes.send(tx, id_, expected_version=1)
-        sold = quotes.accept(tx, id_, expected_version=1)
-        explorers.append(Explorer(tx, sold["agreement_id"], changes, quotes_max, discounts, is_whole))
+        agreement_id = quotes.accept(tx, id_, expected_version=1)["agreement_id"]
+        explorers.append(Explorer(tx, agreement_id, changes, quotes_max, discounts, is_whole))
         explorers[0].explore()
         raise ZeroDivisionError  # Takes the whole exploration back.
     [explorer] = explorers
