@@ -21,6 +21,9 @@ _ABOUT_DEALS = ("quotes", "deals", "agreements", "approvals", "insight")
 TOOLSETS = (*_ABOUT_DEALS, "equipment", "past_quotes", "docs", "context", "web")
 """All toolsets, in the order a client sees them."""
 
+GUIDE = Path(__file__).parent.parent / "guide"
+"""The product's own documentation, as Markdown."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Host names that only this machine can reach."""
 
@@ -145,7 +148,9 @@ class Settings:
         description="`auto`: changed policies are used within a second; `manual`: only after `cpq policy adopt`",
     )
     templates_dir: Path | None = setting(None, variable="CPQ_TEMPLATES_DIR", description="your own PDF templates")
-    docs_dir: Path | None = setting(None, variable="CPQ_DOCS_DIR", description="root folder of the docs toolset")
+    docs_dir: Path | None = setting(
+        None, variable="CPQ_DOCS_DIR", description="root folder of the docs toolset; without one it has this guide"
+    )
     docs_dirs: str = setting(
         check=tenant_folders.checked,
         default="",
@@ -375,15 +380,19 @@ class Settings:
     def enabled_toolsets(self) -> tuple[str, ...]:
         wanted = {part.strip() for part in self.toolsets.split(",")}
         # `all` leaves out a toolset whose folder is not set; a toolset that is named is always enabled.
-        roots = {"docs": self.docs_roots or None, "context": self.chunks_dir}
+        roots = {"docs": Path() if self.has_own_pages else None, "context": self.chunks_dir}
         everything = {name for name in TOOLSETS if roots.get(name, Path()) is not None} if "all" in wanted else set()
         return tuple(name for name in TOOLSETS if name in wanted | everything)
 
     @property
+    def has_own_pages(self) -> bool:
+        """Whether a tenant has a folder of pages for the docs toolset."""
+        return bool(self.docs_dir or self.docs_dirs)
+
+    @property
     def docs_roots(self) -> dict[str, Path]:
-        """The root folder of the docs toolset of each tenant that has one."""
-        main = {} if self.docs_dir is None else {tenant_folders.MAIN_TENANT: self.docs_dir}
-        return main | tenant_folders.read_tenant_folders(self.docs_dirs)
+        """The root folder of the docs toolset of each tenant that has one; our guide where the main one has none."""
+        return {tenant_folders.MAIN_TENANT: self.docs_dir or GUIDE} | tenant_folders.read_tenant_folders(self.docs_dirs)
 
     @property
     def webhook_list(self) -> tuple[Webhook, ...]:

@@ -36,8 +36,9 @@ COMMANDS = {
     "agreements": ("cpq.cli.agreements:agreements_", "Show what customers own and which renewals are due; prove it."),
     "policy": (
         "cpq.cli.policy:policy",
-        "Check, test, show, compare and adopt policies; try a change on stored quotes.",
+        "Check, test, show, compare, copy and adopt policies; try a change on stored quotes.",
     ),
+    "templates": ("cpq.cli.templates:templates", "Copy the templates of documents, to change logo, colours and texts."),
     "events": ("cpq.cli.events:events_", "List webhook events and their deliveries, and deliver them again."),
     "approvals": ("cpq.cli.approvals:approvals_", "List pending approval requests, and decide them."),
     "console": ("cpq.cli.console:console", "Make sign-in links for the console, where people decide."),

@@ -1,8 +1,9 @@
-"""Options that every command shares: where the data is, how much to log, and the output format."""
+"""Options that every command shares: where the data is, how much to log, the output format, and examples of files."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from cpq.base.errors import Code, CpqError
 from cpq.base.settings import TOKEN_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+EXAMPLES = Path(__file__).parent.parent / "sample" / "examples"
 
 
 @dataclass
@@ -80,3 +83,41 @@ def json_option(function: F) -> F:
     return click.option(
         "--json", is_flag=True, expose_value=False, callback=remember, help="Print JSON instead of a table."
     )(function)
+
+
+def example_option(*names: str, history: str = "") -> Callable[[F], F]:
+    """Adds `--example FILE`: write the example whose name ends like FILE, and do nothing else.
+
+    `history` is the example for a command that was given `--history`.
+    """
+
+    def write(ctx: click.Context, _parameter: click.Parameter, target: Path | None) -> None:
+        if target is None:
+            return
+        fitting = [history] if ctx.params.get("history") else names
+        found = next((name for name in fitting if Path(name).suffix == target.suffix.lower()), None)
+        if found is None:
+            endings = " or ".join(Path(name).suffix for name in fitting)
+            message = (
+                f"{target} must end in {endings}" if endings else f"the example is a folder, so {target} has no ending"
+            )
+            raise click.BadParameter(message, ctx, param_hint="--example")
+        if target.exists():
+            raise click.BadParameter(f"{target} exists already, and is not replaced", ctx, param_hint="--example")
+        copy = shutil.copytree if (EXAMPLES / found).is_dir() else shutil.copyfile
+        try:
+            copy(EXAMPLES / found, target)
+        except OSError as error:
+            raise click.FileError(str(target), error.strerror or "it cannot be written") from error
+        past = "--history " if ctx.params.get("history") else ""
+        click.echo(f"Wrote an example to {target}. Change it, then: {ctx.command_path} {past}{target}")
+        ctx.exit()
+
+    return click.option(
+        "--example",
+        metavar="FILE" if Path(names[0]).suffix else "DIR",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        callback=write,
+        help="Write a small valid example there, and import nothing.",
+    )

@@ -168,7 +168,7 @@ def _check_vectors(app: App) -> Finding:
         return {source.corpus: table_source.progress(tx, source) for source in sources_of(TOOLSETS)}
 
     figures = dict(local_app.read(app, "search_progress", look))
-    for tenant_id in app.settings.docs_roots:
+    for tenant_id in app.settings.docs_roots if app.settings.has_own_pages else ():
         name = "passages of pages" + ("" if tenant_id == OPERATOR.tenant_id else f" of {tenant_id}")
         call = app.new_call(replace(OPERATOR, tenant_id=tenant_id))
         figures |= app.read_unaudited(call, lambda tx, name=name: {name: docs.progress(tx)})  # type: ignore[misc] # A default.

@@ -15,7 +15,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.row_problems import SourceRow, spans
 from cpq.cli import local_app
-from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, example_option, json_option, pass_options
 from cpq.cli.lazy_group import LazyGroup
 from cpq.cli.output import Meter, show_json, show_table
 from cpq.retrieval import past_quotes
@@ -41,15 +41,18 @@ def import_() -> None:
     All or nothing: with one invalid row nothing is changed, and every invalid row is listed. Loading a file again
     changes only what changed in the file. A CSV may have commas, semicolons or tabs between its columns. Numbers may
     have separators where they mean one thing only: 1,234.50, 1.234,50, 1 234 and 1,5; 1,234 alone is refused.
+    Every import writes a small valid file with --example.
 
     \b
     Example:
+      cpq import catalog --example products.csv
       cpq import catalog products.csv
     """
 
 
 @import_.command("catalog")
 @_file_argument
+@example_option("catalog.csv", "catalog.yaml")
 @_sheet_option
 @json_option
 @pass_options
@@ -63,7 +66,6 @@ def import_catalog(options: Options, file: Path, sheet: str | None) -> None:
     else of its language; in options label.de and values.de ({"red": "rot"}), in categories name.de. A row is the whole
     product: what it leaves out, translations too, is removed. A category is created when a product first names it; one
     with specs or translations is declared under categories of a JSON or YAML file. Prices have a file of their own.
-    `cpq export catalog` writes an example.
 
     \b
     Example:
@@ -74,6 +76,7 @@ def import_catalog(options: Options, file: Path, sheet: str | None) -> None:
 
 @import_.command("prices")
 @_file_argument
+@example_option("prices.csv")
 @_sheet_option
 @json_option
 @pass_options
@@ -99,6 +102,7 @@ def import_prices(options: Options, file: Path, sheet: str | None) -> None:
 
 @import_.command("accounts")
 @_file_argument
+@example_option("accounts.csv")
 @_sheet_option
 @json_option
 @pass_options
@@ -118,8 +122,14 @@ def import_accounts(options: Options, file: Path, sheet: str | None) -> None:
 
 @import_.command("quotes")
 @_file_argument
+@example_option("quotes.csv", history="history.csv")
 @_sheet_option
-@click.option("--history", is_flag=True, help="Load past quotes for search, as they were written; nothing is priced.")
+@click.option(
+    "--history",
+    is_flag=True,
+    is_eager=True,  # The option --example looks at it, wherever it stands.
+    help="Load past quotes for search, as they were written; nothing is priced.",
+)
 @json_option
 @pass_options
 def import_quotes(options: Options, file: Path, sheet: str | None, history: bool) -> None:

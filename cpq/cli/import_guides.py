@@ -13,7 +13,7 @@ from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError, bad_field
 from cpq.cli import local_app
-from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, example_option, json_option, pass_options
 from cpq.cli.import_ import answer_of, show_report
 from cpq.cli.output import show_json, show_table
 from cpq.domain.guided_selling.guide_file import read_guides
@@ -23,6 +23,7 @@ from cpq.services import guided_selling
 
 @click.command("guides")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@example_option("guides.yaml")
 @json_option
 @pass_options
 def import_guides(options: Options, file: Path) -> None:

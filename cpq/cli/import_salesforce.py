@@ -12,7 +12,7 @@ from cpq.app import Answer
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.cli import local_app
-from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, example_option, json_option, pass_options
 from cpq.cli.import_ import SPANS_SHOWN_MAX, answer_of, show_report, shown_spans
 from cpq.cli.output import Meter, counted, show_json, show_table
 from cpq.services.catalog import salesforce_folder, salesforce_importer
@@ -22,6 +22,7 @@ OUTCOMES = {"taken": "taken", "translated": "translated", "no_counterpart": "no 
 
 @click.command("salesforce")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@example_option("salesforce")
 @click.option("--dry-run", is_flag=True, help="Only translate, check and report; nothing is stored.")
 @click.option("--inactive-schedules", is_flag=True, help="Also take the adjustments of schedules that are not active.")
 @json_option

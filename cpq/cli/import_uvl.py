@@ -13,7 +13,7 @@ from cpq.app.transaction import Tx
 from cpq.base.errors import bad_field
 from cpq.base.row_problems import SourceRow
 from cpq.cli import local_app
-from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.common_options import Options, example_option, json_option, pass_options
 from cpq.cli.import_ import answer_of, show_report, shown_spans
 from cpq.cli.output import counted, show_json, show_table
 from cpq.domain.catalog.salesforce.identifiers import identifier
@@ -24,6 +24,7 @@ from cpq.services import catalog
 
 @click.command("uvl")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@example_option("model.uvl")
 @click.option("--product", "product_id", metavar="ID", help="The id of the product. Default: the name of the root.")
 @click.option("--name", metavar="TEXT", help="The name of the product. Default: the name of the root.")
 @click.option("--category", metavar="ID", default="uncategorized", show_default=True, help="The product's category.")

@@ -13,6 +13,7 @@ from cpq.app.policy_files import load_with_cases, run_tests
 from cpq.base.errors import CpqError
 from cpq.base.text import shown_on_one_line
 from cpq.cli.common_options import Options, json_option, pass_options
+from cpq.cli.folder_copy import TARGET, copy_folder
 from cpq.cli.lazy_group import LazyGroup
 from cpq.cli.output import counted, show_json, show_table
 from cpq.cli.policy_folders import FOLDER, chosen, loaded, naming, remark
@@ -42,7 +43,7 @@ LATE_COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=LATE_COMMANDS)
 def policy() -> None:
-    """Check, test, show, compare and adopt policies, and try a change on all stored quotes.
+    """Check, test, show, compare, copy and adopt policies, and try a change on all stored quotes.
 
     DIR is a folder of policy files. Default: the one in use, CPQ_POLICIES_DIR or the shipped one.
 
@@ -134,6 +135,19 @@ def show(options: Options, folder: Path | None) -> None:
             show_table(heading, rows, numbers=NUMBERS.get(name, heading[1:]))
         else:
             click.echo("nothing")
+
+
+@policy.command("copy")
+@click.argument("target", metavar="DIR", type=TARGET)
+@pass_options
+def copy_policies(options: Options, target: Path) -> None:
+    """Copy the policies in use, with their cases, into a new folder, to make them your own.
+
+    \b
+    Example:
+      cpq policy copy ./policies
+    """
+    copy_folder(chosen(options, None), target, variable="CPQ_POLICIES_DIR", what="policies")
 
 
 @policy.command()

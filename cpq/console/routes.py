@@ -24,6 +24,7 @@ from cpq.console import (
     decision,
     figures,
     health,
+    help_page,
     new_quote,
     policies,
     product_options,
@@ -148,7 +149,8 @@ def _agreement(site: Site) -> list[Route]:
 def _reports(site: Site) -> list[Route]:
     """The pages that only show something."""
     pages = {"policies": policies, "figures": figures, "searches": searches, "health": health}
-    return [Route(f"/{name}", visited(site, page.show)) for name, page in pages.items()]
+    guide = [Route(path, visited(site, help_page.show)) for path in ("/guide", "/guide/{name}")]
+    return [*guide, *(Route(f"/{name}", visited(site, page.show)) for name, page in pages.items())]
 
 
 def _document(site: Site, find: DocumentBytes | None) -> list[Route]:

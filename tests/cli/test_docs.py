@@ -73,10 +73,9 @@ def test_pages_with_problems_are_named(home: Path, pages: Path, run: Run):
     assert (ran.code, ran.err.splitlines()[-1]) == (0, "bad.md is not text")
 
 
-def test_without_a_folder_the_next_step_is_said(home: Path, run: Run):
-    ran = run("docs", "search", "anything")
-    assert ran.code == 1
-    assert "CPQ_DOCS_DIR is not set" in ran.err
+def test_without_a_folder_the_guide_is_searched(home: Path, run: Run):
+    ran = run("docs", "search", "seconds for one PDF, then TIMEOUT", "--filter", "settings.md", "--json")
+    assert "CPQ_PDF_TIMEOUT" in json.loads(ran.out)["results"][0]["content"]
     assert run("docs", "index", "/nowhere").code == 2
 
 

@@ -429,6 +429,8 @@ def test_no_page_has_a_serious_finding_of_the_accessibility_checker(
             "products/prod_qvs60/configure?option.voltage=208&option.cooling=water&account_id=acct_acme_001",
             "figures",
             "figures?days=365",
+            "guide",
+            "guide/commands",
         ]
         for query in ("quiet oilless compressor", "zxqv wkjh", "ergonomic office chairs"):
             console.tools("search_equipment", query=query)

@@ -21,7 +21,7 @@ from tests.support.approvals import ask, priced_quote, revoke_all
 from tests.support.console import Console, form_token, serving
 from tests.support.engine import open_app
 
-PAGES = ("queue", "quotes", "accounts", "policies", "figures", "health", "products/prod_qvs60/configure")
+PAGES = ("queue", "quotes", "accounts", "policies", "figures", "health", "guide", "products/prod_qvs60/configure")
 
 
 def is_in(visitor: httpx2.Client) -> bool:
@@ -150,7 +150,7 @@ def test_an_agents_token_opens_no_page(console: Console):
     quote_id = priced_quote(console.tools)
     answer = ask(console.tools, quote_id)
     paths = [*PAGES, f"quotes/{quote_id}", f"quotes/{quote_id}/audit", "quotes/new", "decisions/HD-1", "queue/next"]
-    paths += ["searches", "agreements/A-1"]
+    paths += ["searches", "agreements/A-1", "guide/settings"]
     paths += [f"quotes/{quote_id}/{part}" for part in ("decide", "terms", "lines/new", "steps/send")]
     for secret in secrets:
         visitor = console.visitor()

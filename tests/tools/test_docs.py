@@ -13,7 +13,7 @@ from cpq import __version__
 from cpq.app import App
 from cpq.base.clock import Effects
 from cpq.base.errors import CpqError
-from cpq.base.settings import Settings
+from cpq.base.settings import GUIDE, Settings
 from cpq.retrieval import docs
 from cpq.retrieval.docs import page_folder
 from cpq.retrieval.docs.git import GitFacts
@@ -549,9 +549,17 @@ def test_d3_30_every_error_names_the_next_step(tools: Tools):
         assert error["details"]["next_call"]["tool"] in ("list_pages", "get_page")
 
 
+def test_without_a_folder_of_its_own_the_toolset_has_the_guide_of_the_product(sqlite_app: App):
+    tools = Tools(sqlite_app)
+    pages = {page["file_path"] for page in tools("list_pages")["pages"]}
+    assert pages == {path.name for path in GUIDE.glob("*.md")}
+    best = tools("search_docs", query="CPQ_QUERY_RETENTION_DAYS")["results"][0]
+    assert best["metadata"]["file_path"] == "settings.md"
+    assert tools("get_status")["problems"] == []
+
+
 def test_d3_30_without_a_folder_the_operator_is_told(sqlite_app: App):
-    error = Tools(sqlite_app).error("search_docs", query="x")
-    assert (error["code"], "CPQ_DOCS_DIR" in error["details"]["hint"]) == ("UNAVAILABLE", True)
+    assert "docs" not in sqlite_app.settings.model_copy(update={"toolsets": "all"}).enabled_toolsets
     with pytest.raises(CpqError, match="there is no folder"):
         docs.require(sqlite_app.settings.model_copy(update={"docs_dir": Path("/nowhere")}))
 

@@ -162,7 +162,7 @@ def refused(home: dict[str, str]) -> str:
     ("variable", "value", "said"),
     [
         ("CPQ_CHUNKS_DIR", "/nowhere", "CPQ_CHUNKS_DIR: the folder /nowhere cannot be opened"),
-        ("CPQ_DOCS_DIR", "", "CPQ_DOCS_DIR is not set"),
+        ("CPQ_DOCS_DIR", "/nowhere", "CPQ_DOCS_DIR: there is no folder /nowhere"),
     ],
 )
 def test_e3_15_a_server_without_its_folder_does_not_start(home: dict[str, str], variable: str, value: str, said: str):

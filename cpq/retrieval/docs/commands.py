@@ -1,7 +1,10 @@
-"""Searches and reads the Markdown pages of the caller's tenant: CPQ_DOCS_DIR, or its folder in CPQ_DOCS_DIRS."""
+"""Searches and reads the Markdown pages of the caller's tenant: CPQ_DOCS_DIR, or its folder in CPQ_DOCS_DIRS.
+
+Without CPQ_DOCS_DIR the main tenant has the guide of the product."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from posixpath import normpath
 
@@ -36,6 +39,8 @@ from cpq.retrieval.search.installed_model import is_installed
 from cpq.retrieval.search.retrieval_notes import note
 from cpq.retrieval.search.vector_repository import Progress, no_progress
 from cpq.retrieval.search.vectors import DIMENSIONS
+
+log = logging.getLogger("cpq.docs")
 
 TOP_K_DEFAULT = 5
 TOP_K_MAX = 20
@@ -155,7 +160,9 @@ def loops(app: App) -> list[Loop]:
 
 def require(settings: Settings) -> None:
     """Raise when a folder does not exist, so that a server does not start without pages, or lies in another's."""
-    roots = settings.docs_roots or {MAIN_TENANT: _root(settings, MAIN_TENANT)}
+    roots = settings.docs_roots
+    if settings.docs_dir is None:
+        log.info("CPQ_DOCS_DIR is not set: the toolset docs has the guide of the product")
     for tenant_id, root in roots.items():
         variable = "CPQ_DOCS_DIR" if tenant_id == MAIN_TENANT else "CPQ_DOCS_DIRS"
         if not root.is_dir():
@@ -195,12 +202,10 @@ def _root(settings: Settings, tenant_id: str) -> Path:
     """The folder of a tenant. Another tenant's is never used instead."""
     root = settings.docs_roots.get(tenant_id)
     if root is None:
-        variable = "CPQ_DOCS_DIR" if tenant_id == MAIN_TENANT else "CPQ_DOCS_DIRS"
-        whose = "is not set" if tenant_id == MAIN_TENANT else f"has no folder for the tenant {tenant_id}"
         raise CpqError(
             Code.UNAVAILABLE,
-            f"{variable} {whose}, so there are no pages.",
-            hint=f"Ask the operator to set {variable} to the folder with the Markdown pages.",
+            f"CPQ_DOCS_DIRS has no folder for the tenant {tenant_id}, so there are no pages.",
+            hint="Ask the operator to add the folder with the Markdown pages of this tenant to CPQ_DOCS_DIRS.",
         )
     return root
 
