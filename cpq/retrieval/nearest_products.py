@@ -95,7 +95,7 @@ def sources(tx: Tx) -> list[Source]:
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
     for product in repository.products(tx, ids):
         tags = {f"category={product.category_id}", *([_ACTIVE] if product.active else [])}
-        yield Chunk(product.id, product.id, product.description, product.name, product.specs_in_words(), tags)
+        yield Chunk(product.id, product.id, product.description, product.name, product.words(), tags)
 
 
 SOURCE = Source(EQUIPMENT, ITEMS, _gather, variant="products")

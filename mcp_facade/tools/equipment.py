@@ -73,7 +73,8 @@ def search_equipment(
     Limits apply first: only products that meet them are ranked. A product whose spec is unknown does not meet a limit
     on that spec. Use limits for what must be true and the query for the rest. `confidence` is `likely_good`, `analog`
     or `probable_miss`; when all hits are `probable_miss`, nothing suitable was found. `eligible` is the number of
-    products that meet the limits. Limits in other units are converted exactly, and amounts in the query are also
+    products that meet the limits. A product that is not sold any more (`active` false) comes only when the query names
+    its model. Limits in other units are converted exactly, and amounts in the query are also
     searched in the products' units; `conversions` says how.
     """
     named = {"cfm": (cfm_min, cfm_max), "psi": (psi_min, psi_max), "hp": (hp_min, hp_max)}

@@ -216,6 +216,26 @@ def test_products_without_specs_are_found_where_no_limit_excludes_them(tools: To
     assert tools("get_product", model="prod_lantern")["name"] == "Wanderer lantern"
 
 
+@pytest.mark.parametrize("query", ["Do you still have the DR150 dryer?", "dr 150", "DRY-DR150"])
+def test_a_product_that_is_not_sold_any_more_is_found_by_its_model_alone(tools: Tools, query: str):
+    found = tools("search_equipment", query=query)["results"]
+    assert (found[0]["product"]["id"], found[0]["product"]["active"]) == ("prod_dr150x", False)
+    assert "Use the DR200" in found[0]["product"]["description"]
+    assert all(hit["product"]["active"] for hit in found[1:])
+    others = tools("search_equipment", query="refrigerated dryer 150 cfm", top_k=50)["results"]
+    assert "prod_dr150x" not in [hit["product"]["id"] for hit in others]
+    assert not any(
+        hit["product"]["id"] == "prod_dr150x" for hit in tools("search_equipment", query=query, psi_min=400)["results"]
+    )
+
+
+def test_a_product_is_found_by_its_name_in_another_language(tools: Tools):
+    named = {"name": "Wanderer lantern", "name.de": "Grubenlampe", "description.fr": "Lampe de mineur"}
+    engine.import_dicts(tools.app, "products", engine.product_row(id="prod_lantern", **named))
+    for query in ("Grubenlampe", "lampe de mineur"):
+        assert tools("search_equipment", query=query)["results"][0]["product"]["id"] == "prod_lantern"
+
+
 def test_c2_02_a_limit_in_another_unit_is_converted_exactly_and_told(tools: Tools):
     found = tools("search_equipment", query="oilless", hp_min="74 kW", hp_max="75 kW", psi_min="7.9 bar", top_k=50)
     assert found["conversions"] == [

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any
 
 from cpq.app.corpus_changes import EQUIPMENT
@@ -59,13 +59,14 @@ def search(
 ) -> EquipmentFound:
     """The products that meet every bound and word, best match first.
 
-    A product without a requested spec does not meet it: unknown is never a match. A query with amounts in other units
+    A product without a requested spec does not meet it: unknown is never a match. One that is no longer sold is found
+    only by a query that names its model, SKU or id. A query with amounts in other units
     than the products have is searched in both forms; a product has the better of its scores.
     """
     declared = repository.declared_specs(tx)
     known = _definitions(declared.values())
     exact, conversions = _in_units_of_specs(known, bounds)
-    where = _conditions(declared, known, exact, words, category_id)
+    where = _conditions(query, declared, known, exact, words, category_id)
     corpus = table_source.current(tx, SOURCE)
     stated = _stated(corpus, known, units.kinds(query))
     found, of_query = amounts.search(corpus, query, stated, limit=top_k, where=where)
@@ -106,7 +107,7 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
         codes = {product.id, product.sku, *filter(None, [product.model])}
         tags |= {f"category={product.category_id}", *(_CODE + compact(code) for code in codes)}
         tags |= {_ACTIVE} if product.active else set()
-        yield Chunk(product.id, product.id, product.description, product.name, product.specs_in_words(), tags, numbers)
+        yield Chunk(product.id, product.id, product.description, product.name, product.words(), tags, numbers)
 
 
 SOURCE = Source(EQUIPMENT, ITEMS, _gather)
@@ -147,6 +148,7 @@ def _in_units_of_specs(
 
 
 def _conditions(
+    query: str,
     declared: Mapping[str, Any],
     known: Mapping[str, dict[str, Any]],
     bounds: Mapping[str, tuple[Exact | None, Exact | None]],
@@ -173,7 +175,15 @@ def _conditions(
             reason = f"{word!r} is no value of {name}."
             raise bad_field(f"/{name}", reason, allowed=allowed, nearest=nearest(word, allowed) or None)
     tags = [f"{name}={word}" for name, word in words.items()] + ([f"category={category_id}"] if category_id else [])
-    return Where(numbers=bounds, all_tags=[_ACTIVE, *tags], is_asked=bool(bounds or tags))
+    sold_or_named = [_ACTIVE, *(_CODE + code for code in _codes(query))]
+    return Where(numbers=bounds, all_tags=tags, any_tags=[sold_or_named], is_asked=bool(bounds or tags))
+
+
+def _codes(query: str) -> set[str]:
+    """What may be a code in a query: words with a digit, and each two words side by side, `DR 150`."""
+    words = query.split()
+    codes = map(compact, [*words, *map("".join, pairwise(words))])
+    return {code for code in codes if any(map(str.isdigit, code))}
 
 
 def _definitions(declared: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -26,6 +26,9 @@ class Equipment(NamedTuple):
     active: bool
     attributes: dict[str, Any]
     specs: dict[str, Any]
+    names: dict[str, str]
+    descriptions: dict[str, str]
+    """By language; `name` and `description` are the ones in the language of the catalogue."""
     updated_at: datetime
     category_name: str
     definitions: dict[str, Any]
@@ -50,6 +53,10 @@ class Equipment(NamedTuple):
             name.replace("_", " ") if value is True else str(value) for name, value in self.attributes.items() if value
         ]
         return ", ".join([self.category_name, *specs, *attributes, self.sku])
+
+    def words(self) -> str:
+        """What finds it beside its name and description: specs, attributes, and both texts in other languages."""
+        return "\n".join([self.specs_in_words(), *self.names.values(), *self.descriptions.values()])
 
 
 def searched(tx: Tx, ids: Collection[str] | None) -> Iterator[Equipment]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpq.domain.catalog.spelling import nearest_words
-from cpq.retrieval.search.english import is_english, is_meaningful, may_be_meaningful, significance
+from cpq.retrieval.search.english import is_english, may_be_meaningful, significance
 from cpq.retrieval.search.index_columns import Bound, Number, bound, columns, strings
 from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms, unit_of
 from cpq.retrieval.search.packed_texts import Texts
@@ -448,10 +448,8 @@ class Index:
         eligible = sum(len(part.rows) for part in ranked)
         # Without a filter, a passage without any word of the query is no answer, unless nothing else is there: then
         # what is nearest in meaning is listed, and of few passages all.
-        is_few = eligible <= FEW_PASSAGES
-        is_strict = where.is_open and not (
-            may_be_meaningful(text) if is_few else vector is not None and is_meaningful(text)
-        )
+        is_known = vector is not None or eligible <= FEW_PASSAGES
+        is_strict = where.is_open and not (is_known and may_be_meaningful(text))
         if limit < 1 or (is_strict and _is_nonsense(ranked, scale)):
             return Found([], eligible, mode, read.corrections, words)
         has_any = any(bool((part.steps > 0).any()) for part in ranked)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpq.retrieval.search.corpus import Corpus
-from cpq.retrieval.search.english import is_meaningful
-from cpq.retrieval.search.index import FEW_PASSAGES, Chunk, Found, Index, Where, text_hash
+from cpq.retrieval.search.english import may_be_meaningful
+from cpq.retrieval.search.index import Chunk, Found, Index, Where, text_hash
 from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.scores import (
     ANALOG,
@@ -133,9 +133,7 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
         cosine = dot * float(np.float32(other.scale)) * vector.scale
         score = float(quoted(PROSE.of_hybrid(np.array([cosine]), np.array([covered])), chunk.read, query)[0])
         found.append((chunk.id, round(score, 4)))
-    if where.is_open and (
-        any(score > 0 for _, score in found) or not (len(found) <= FEW_PASSAGES or is_meaningful(query))
-    ):
+    if where.is_open and (any(score > 0 for _, score in found) or not may_be_meaningful(query)):
         found = [hit for hit in found if hit[1] > 0]
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
