@@ -25,8 +25,9 @@ _NONE = TOKENS
 """Worse than every rank."""
 
 
+@lru_cache(maxsize=8)
 def count_tokens(text: str) -> int:
-    """The number of tokens."""
+    """The number of tokens. A whole answer is counted several times while it is put together."""
     if not text.isascii() and (numerals := {each: "0" for each in map(ord, set(text)) if _is_numeral(chr(each))}):
         spans = map(re.Match.span, _PIECE.finditer(text.translate(numerals)))
         return sum(_size(text[start:end]) for start, end in spans)
