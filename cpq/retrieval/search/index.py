@@ -448,12 +448,12 @@ class Index:
         eligible = sum(len(part.rows) for part in ranked)
         # Without a filter, a passage without any word of the query is no answer, unless nothing else is there: then
         # what is nearest in meaning is listed, and of few passages all.
-        is_known = vector is not None or eligible <= FEW_PASSAGES
-        is_strict = where.is_open and not (is_known and may_be_meaningful(text))
-        if limit < 1 or (is_strict and _is_nonsense(ranked, scale)):
-            return Found([], eligible, mode, read.corrections, words)
         has_any = any(bool((part.steps > 0).any()) for part in ranked)
-        floor = 0 if is_strict or (where.is_open and has_any) else -1
+        is_doubtful = where.is_open and (not has_any or _is_nonsense(ranked, scale))
+        is_known = vector is not None or eligible <= FEW_PASSAGES
+        if limit < 1 or (is_doubtful and not (is_known and may_be_meaningful(text))):
+            return Found([], eligible, mode, read.corrections, words)
+        floor = 0 if where.is_open and has_any else -1
         best = [row for part in ranked for row in part.best(limit, floor)]
         chosen = heapq.nsmallest(limit, best, key=lambda row: (-row[0], row[1]))
         return Found([part.hit(row) for _, _, part, row in chosen], eligible, mode, read.corrections, words)
@@ -508,12 +508,15 @@ class _Ranked:
         self.segment = segment
         self.rows: Rows = np.flatnonzero(mask)
         self.coverage = segment.coverage(read.slots, weights)[self.rows]
-        scores = scale.of_words(self.coverage)
         self.similarity: NDArray[np.float64] | None = None
         self.has_vector = np.zeros(len(self.rows), bool)
-        if vector is not None:
+        if vector is None:
+            scores = scale.of_words(self.coverage)
+        else:
             self.similarity, self.has_vector = segment.similarity(vector, self.rows)
-            scores = np.where(self.has_vector, scale.of_hybrid(self.similarity, self.coverage), scores)
+            scores = scale.of_hybrid(self.similarity, self.coverage)
+            if not self.has_vector.all():
+                scores = np.where(self.has_vector, scores, scale.of_words(self.coverage))
         for phrase, strength in zip(read.phrases, strengths, strict=True):
             quoting = segment.quoting(phrase)
             scores = eased(scores, strength) if quoting is None else as_quoted(scores, quoting[self.rows], strength)
@@ -548,7 +551,7 @@ class _Ranked:
             score=score,
             confidence=confidence(score),
             # Vectors are rounded to bytes, so that the cosine of a text with itself may be a little above 1.
-            similarity=round(float(np.clip(self.similarity[place], -1, 1)), 4)
+            similarity=round(min(1.0, max(-1.0, float(self.similarity[place]))), 4)
             if self.similarity is not None and self.has_vector[place]
             else None,
             coverage=round(float(self.coverage[place]), 4),
