@@ -3,8 +3,9 @@
 import argparse
 import gc
 import os
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -110,6 +111,10 @@ TARGETS = {
 }
 
 
+WIDTH_BESIDE = 128
+"""Columns of text that a table of several engines needs."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--products", type=int, default=1_000_000, help="size of the large catalogue")
@@ -139,9 +144,32 @@ def report(title: str, figures: dict[str, float]) -> None:
     for name in ("measured", "value", "target"):
         table.add_column(name, justify="right" if name == "value" else "left")
     for name, value in figures.items():
-        target = next((target for known, target in TARGETS.items() if name.endswith(known)), "")
-        table.add_row(name, f"{value:,.2f}", target)
+        table.add_row(name, f"{value:,.2f}", _target(name))
     Console().print(table)
+
+
+def report_beside(title: str, figures: dict[str, float], engines: Sequence[str]) -> None:
+    """One row for each thing that is measured, and one column for each engine; the targets are those of the first."""
+    rows: dict[str, dict[str, tuple[str, float]]] = {}
+    for name, value in figures.items():
+        engine = next((each for each in engines if re.search(rf"(^|, ){each}: ", name)), engines[0])
+        row = re.sub(rf"(^|, ){engine}: ", lambda found: ": " if found[1] else "", name)
+        rows.setdefault(row, {})[engine] = (name, value)
+    table = Table(title=title, title_justify="left")
+    table.add_column("measured", min_width=30)
+    for name in engines:
+        table.add_column(name, justify="right")
+    table.add_column("target", no_wrap=True)
+    for row, values in rows.items():
+        shown = [f"{values[each][1]:,.2f}" if each in values else "" for each in engines]
+        table.add_row(row, *shown, _target(values[engines[0]][0]) if engines[0] in values else "")
+    console = Console()
+    console.width = max(console.width, WIDTH_BESIDE)
+    console.print(table)
+
+
+def _target(name: str) -> str:
+    return next((target for known, target in TARGETS.items() if name.endswith(known)), "")
 
 
 PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
@@ -175,7 +203,9 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "search": lambda home, options: report(
         f"A question to {options.lines:,} past lines", search.measure(home, options.lines)
     ),
-    "relevance": lambda home, _options: report("What is found first", relevance.measure(home)),
+    "relevance": lambda home, _options: report_beside(
+        "What is found first", relevance.measure(home), relevance.ENGINES
+    ),
     "docs": lambda home, options: report("Docs and context, in CPU time", docs.measure(home, options.chunks)),
     "context": lambda home, options: report("The context toolset over stdio", context.measure(home, options.chunks)),
     "catalog": lambda home, options: report(

@@ -14,6 +14,7 @@ from cpq.app.access import ENGINE
 from cpq.base.settings import read_settings
 from cpq.retrieval import equipment, past_quotes
 from cpq.retrieval.docs.pages import chunks_of, page_of
+from cpq.retrieval.search import amounts
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
@@ -32,6 +33,8 @@ SECOND = GOLDEN.with_name("second_blind_products.yaml")
 
 ROOT = Path(__file__).parents[2]
 FIRST, FIRST_PAGES = 5, 3
+
+ENGINES = ("words and vectors", "words alone", "BM25", "vectors alone", "rank fusion", "plain FTS5")
 
 Find = Callable[[str], Sequence[str]]
 
@@ -133,15 +136,16 @@ def _engines(chunks: list[Chunk]) -> Iterator[tuple[str, Find]]:
     ids, texts = [chunk.id for chunk in chunks], [f"{chunk.read}\n{chunk.words}" for chunk in chunks]
     yield "plain FTS5", _fts5(ids, texts)
     by_words = bm25_ranks(ids, texts)
-    yield "bm25s", by_words
+    yield "BM25", by_words
     if embedder is not None:
         by_vectors = vector_ranks(ids, [embedder.passage(chunk.read) for chunk in chunks], embedder)
-        yield "the same vectors alone", by_vectors
-        yield "rank fusion of the two", lambda question: fused([by_words(question), by_vectors(question)])
+        yield "vectors alone", by_vectors
+        yield "rank fusion", lambda question: fused([by_words(question), by_vectors(question)])
 
 
 def _ours(corpus: Corpus, query: str) -> list[str]:
-    return [hit.id for hit in corpus.search(query, limit=FIRST).hits]
+    searched = amounts.search(corpus, query, amounts.stated(corpus, query), limit=FIRST)
+    return [hit.id for hit in searched.found.hits]
 
 
 def _fts5(ids: list[str], texts: list[str]) -> Find:
