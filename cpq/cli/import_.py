@@ -13,6 +13,7 @@ import click
 from cpq.app import Answer, App
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
+from cpq.base.row_places import places
 from cpq.base.row_problems import SourceRow, spans
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, example_option, json_option, pass_options
@@ -169,7 +170,18 @@ def load_file(app: App, kind: str, file: Path, section: str, sheet: str | None =
                 columns = catalog.columns_of(file)
                 for problem in problems:
                     problem["field"] = columns.get(problem["field"], problem["field"])
+                if file.suffix.lower() in (".yaml", ".yml"):
+                    _place(problems, file)
             raise
+
+
+def _place(problems: list[dict[str, Any]], file: Path) -> None:
+    """Replace the line of each row by the line and column of what the problem names."""
+    found = places(file, ((problem["line"], problem["field"]) for problem in problems))
+    for problem in problems:
+        if place := found.get((problem["line"], problem["field"])):
+            problem["line"], problem["column"] = place
+    problems.sort(key=lambda problem: problem["line"])
 
 
 def answer_of(report: catalog.ImportReport) -> Answer:
@@ -229,16 +241,20 @@ def _problems(error: CpqError) -> list[dict[str, Any]]:
 
 def _show_problems(file: Path, error: CpqError) -> None:
     """Print each problem once, with all the lines that have it."""
-    together: dict[tuple[str, str], list[int]] = {}
+    together: dict[tuple[object, str, str], list[int]] = {}
     for problem in _problems(error):
-        together.setdefault((problem["field"], _reason(problem)), []).append(problem["line"])
+        together.setdefault((problem.get("column"), problem["field"], _reason(problem)), []).append(problem["line"])
     rows = [
-        (shown_spans(lines), field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
-        for (field, reason), lines in together.items()
+        (shown_spans(lines), column, field, reason + (f" ({len(lines):,} rows)" if len(lines) > 1 else ""))
+        for (column, field, reason), lines in together.items()
     ]
     if rows:
         click.echo(f"{file.name}:", err=True)
-        show_table(("line", "field", "reason"), rows, numbers=("line",), stream=sys.stderr)
+        names, numbers = ("line", "column", "field", "reason"), ("line", "column")
+        if any(column for _, column, *_ in rows):
+            show_table(names, rows, numbers=numbers, stream=sys.stderr)
+        else:
+            show_table((names[0], *names[2:]), [(row[0], *row[2:]) for row in rows], numbers=numbers, stream=sys.stderr)
 
 
 def shown_spans(lines: Sequence[int]) -> str:

@@ -92,7 +92,7 @@ def _field(
         "label": option.get("label") or name.replace("_", " "),
         "unit": option.get("unit"),
         "given": choices.get(name, ""),
-        "taken": spelled(chosen["configuration"][name]) if chosen and name in chosen["configuration"] else "",
+        "taken": _span(chosen["configuration"][name]) if chosen and name in chosen["configuration"] else "",
         "default": spelled(option["default"]) if option.get("default") is not None else "",
         "values": values,
         "is_short": len(values) <= CHOICES_MAX,

@@ -403,3 +403,39 @@ def test_the_catalogue_as_csv_runs_no_formula_and_comes_back_as_it_was(home: Pat
     assert cells == {**{id_: f"'{name}" for id_, name in names.items()}, "four": "'quoted'"}
     report = json.loads(run("import", "catalog", tmp_path / "all.csv", "--json").out)
     assert set(report["created"].values()) == set(report["updated"].values()) == {0}
+
+
+RULES_OF_A_PRODUCT = """products:
+  - id: p1
+    sku: P-1
+    name: Machine
+    description: A machine.
+    product_type: configurable
+    category: compressors
+    options:
+      hp: {type: integer, min: 5, max: 200}
+      volt: {type: enum, values: ["208", "460"]}
+    rules:
+      - {id: A, say: One., when: {volts: "208"}, then: {hp: {max: 60}}}
+      - id: B
+        say: Two.
+        table: {columns: [hp, volt], rows: [[25]]}
+"""
+
+
+def test_a_fault_in_a_rule_is_placed_by_line_and_column(home: Path, tmp_path: Path, run: Run):
+    file = tmp_path / "rules.yaml"
+    file.write_text(RULES_OF_A_PRODUCT)
+    ran = run("import", "catalog", file)
+    assert ran.code == 1
+    assert [line.split()[:3] for line in ran.err.splitlines()[3:-1]] == [
+        ["12", "9", "rules.A"],
+        ["13", "9", "rules.B"],
+    ]
+    missing = RULES_OF_A_PRODUCT.replace("say: One., ", "").replace("max: 200", "max: 200, most: 1")
+    file.write_text(missing.replace("volts", "volt"))
+    listed = json.loads(run("import", "catalog", file, "--json").out)["error"]["details"]["problems"]
+    assert [(one["line"], one["column"], one["field"]) for one in listed] == [
+        (9, 45, "options.hp.most"),
+        (12, 9, "rules.0.say"),
+    ]

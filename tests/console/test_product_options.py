@@ -70,6 +70,8 @@ def test_a_value_that_is_not_possible_now_is_grey_and_says_why_on_hover_and_in_t
     assert "out" not in value(page, "cooling", "air")
     assert "water : voltage='208': On 208 V the drive cabinet" in text_of(page)
     assert "With a customer the price is shown." in page
+    assert "(no)" in text_of(page)
+    assert "(false)" not in text_of(page)
 
 
 def test_the_price_follows_the_choices_and_is_that_of_the_quote_line(console: Console):

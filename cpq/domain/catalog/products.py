@@ -171,7 +171,8 @@ class ProductRow(Row):
             raise ValueError("a bundle has relationships of kind component, or groups of components")
         if self.id in (*(relation.product_id for relation in self.relationships), *products_within(groups)):
             raise ValueError("a product has no relationship with itself")
-        self._check_options()
+        if twins := sorted(self.options.keys() & self.of_groups.options.keys()):
+            raise ValueError(f"option {twins[0]} has the name of a group or component of the bundle")
         named = [(relation.kind, relation.product_id) for relation in self.relationships]
         if len(named) != len(set(named)):
             raise ValueError("a relationship is named twice")
@@ -181,19 +182,6 @@ class ProductRow(Row):
     def of_groups(self) -> Expanded:
         """The options and rules that its groups of components stand for."""
         return self.bundle.expanded if self.bundle else Expanded({}, [])
-
-    def _check_options(self) -> None:
-        known = {*self.options, *(of_groups := self.of_groups.options)}
-        if twins := sorted(self.options.keys() & of_groups.keys()):
-            raise ValueError(f"option {twins[0]} has the name of a group or component of the bundle")
-        for name, option in self.options.items():
-            self._require_known(known, set(option.active_when or ()), f"option {name}")
-        for rule in (*self.rules, *self.recommend):
-            self._require_known(known, rule.options_named(), f"rule {rule.id}")
-
-    def _require_known(self, known: set[str], names: set[str], where: str) -> None:
-        if unknown := sorted(names - known):
-            raise ValueError(f"{where} names {unknown[0]!r}, which is not an option of this product")
 
     def _components(self) -> list[Relationship]:
         return [relation for relation in self.relationships if relation.kind is Relation.COMPONENT]
