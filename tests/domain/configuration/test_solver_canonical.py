@@ -115,6 +115,16 @@ def test_wide_ranges_and_free_text_are_exact():
     ]
 
 
+def test_two_long_ranges_are_compared_with_few_clauses():
+    ranges = [{"name": name, "type": "integer", "min": 1, "max": 900, "default": 1} for name in "ab"]
+    compare = {"left": {"a": 1}, "op": ">=", "right": {"b": 2, "const": 5}}
+    configurator = Configurator(compile_model(ranges, {"rules": [{"id": "R", "say": "S.", "compare": compare}]}))
+    assert configurator.size < 20_000
+    assert configurator.nearest({"b": 400}, locked=["b"]).found[0].choices["a"] == 805
+    (domain,) = configurator.domains({"a": 100}, options=["b"]).domains
+    assert [a.value for a in domain.values if a.possibility is Possibility.NOW] == [*range(1, 48)]
+
+
 def test_numbers_that_are_excluded_for_different_reasons_are_different_ranges():
     rules = [
         {

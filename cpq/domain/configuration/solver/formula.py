@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from math import inf
 from operator import attrgetter, itemgetter
@@ -227,6 +227,11 @@ class _Sum:
 
     def _make(self, level: int, bound: int) -> _Node:
         states, numbers = self._terms[level]
+        if level + 1 == len(self._terms):
+            first = bisect_left(numbers, bound, key=itemgetter(1))
+            enough = sum(1 << state for state, _ in numbers[first:])
+            literal = self._formula.of(states, _widened(states, enough))
+            return _Node(literal, numbers[first - 1][1] + 1, numbers[first][1])
         own, low, high, mask = self._formula.new(), -inf, inf, 0
         for place, (state, number) in enumerate(numbers):
             mask |= 1 << state
