@@ -99,10 +99,10 @@ KEPT_MAX = 10_000
 def keep_price(tx: Tx, quote: Quote, composed: Composition, revision: str) -> None:
     """Keep in this process what the price of a version was made of, so that sending it need not price it again.
 
-    `revision` is the catalogue's from before the price was made: it must not mix old and new products. A change of an
+    `revision` is the catalogue's from before the price was made, so that a later one is priced again. A change of an
     agreement depends on other orders as well.
     """
-    if composed.draft.agreement or not revision or revision != catalog.revision_of(tx):
+    if composed.draft.agreement or not revision:
         return
     known: dict[tuple[str, str, int], object] = tx.kept.setdefault(_KEPT, {})
     if len(known) >= KEPT_MAX:
