@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -113,6 +114,10 @@ class Agreement:
         recurring = [line for line in self.lines if any(phase.calendar for phase in line.phases)]
         stops = [line.stop for line in recurring]
         return None if None in stops or not stops else max(stop for stop in stops if stop)
+
+    @cached_property
+    def by_id(self) -> dict[str, AgreementLine]:
+        return {line.id: line for line in self.lines}
 
     @property
     def is_cancelled(self) -> bool:
@@ -235,7 +240,7 @@ def is_continued(before: Phase, sold: Sold, end: date | None, day: date) -> bool
 
 def require_line(agreement: Agreement, line_id: str, field: str) -> AgreementLine:
     """A line by its id; NOT_FOUND with those there are."""
-    found = next((line for line in agreement.lines if line.id == line_id), None)
+    found = agreement.by_id.get(line_id)
     if found is None:
         raise CpqError(
             Code.NOT_FOUND,

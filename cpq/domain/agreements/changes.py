@@ -139,7 +139,8 @@ def cancelled_lines(agreement: Agreement, effective: date, line_ids: Sequence[st
         fields = ["/effective_date"] * len(owned)
     else:
         fields = [f"/lines/{place}" for place in range(len(line_ids))]
-        if twice := next((place for place, id_ in enumerate(line_ids) if id_ in line_ids[:place]), 0):
+        first = {id_: place for place, id_ in reversed([*enumerate(line_ids)])}
+        if twice := next((place for place, id_ in enumerate(line_ids) if first[id_] != place), 0):
             raise bad_field(fields[twice], f"The line {line_ids[twice]} is named twice.")
         owned = [require_line(agreement, id_, at) for id_, at in zip(line_ids, fields, strict=True)]
     return [
@@ -230,6 +231,7 @@ def _renewed(
                 basis=_plain(sold.basis) if is_same else None,
                 uplift=total if is_same else 0,
                 settled=last.left(start, minor_unit) if is_as_before else None,
+                settled_price=last.price if is_as_before else None,
                 yearly_before=minor_unit.round(last.yearly),
                 ignores_contract=price is RenewalPrice.LIST,
             ),
@@ -443,6 +445,7 @@ def _draft_line(
                 basis=None if is_swap else _plain(sold.basis),
                 uplift=sold.uplift,
                 settled=earlier.left(start, minor_unit) if earlier is not None else None,
+                settled_price=earlier.price if earlier is not None else None,
                 yearly_before=minor_unit.round(before.yearly),
             ),
         ),

@@ -75,6 +75,8 @@ class AgreedLine(NamedTuple):
     uplift: int = 0
     settled: int | None = None
     """The net of a line that leads back to what held before on the same day."""
+    settled_price: int | None = None
+    """Its price for one unit and period then: the net is rounded."""
     yearly_before: int = 0
     """The recurring revenue of a year before."""
     ignores_contract: bool = False

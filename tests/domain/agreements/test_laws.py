@@ -499,3 +499,17 @@ def test_a10_a_law_of_agreements_holds_for_random_ones(law: Law):
 @pytest.mark.parametrize("law", LAWS)
 def test_a10_a_law_of_agreements_holds_for_many_more(law: Law):
     hold(law, 10 * AGREEMENTS)
+
+
+def test_a13_lines_that_go_on_as_they_were_keep_their_price_in_any_order():
+    rows: dict[str, tuple[PriceRow, ...]] = {"p0": (PriceRow("month", 10_000, BOOK, billing_period="monthly"),)}
+    rows["p1"] = (PriceRow("long", 520_000, BOOK, billing_period="18_months"),)
+    world, start = World(rows), date(2027, 12, 31)
+    first = world.sell([DraftLine(1, "p1", 2)], start, 12)
+    other = world.sell([DraftLine(1, "p0", 3), DraftLine(2, "p1", 5)], start, 12)
+    for one, also in ((first, other), (other, first)):
+        copy = world.copy()
+        lines = renewed_lines([one, also], start, 12, price=RenewalPrice.SAME, uplift=0)
+        assert copy.change(OrderKind.RENEWAL, one, start, lines, [also]) == 0
+        # 2 and 5 at 0.52 for 18 months, and 3 at 0.01 a month, are 2.7867 a year: the nets alone come to 2.79 or 2.78.
+        assert copy.agreement(one.id).yearly(start) == 2_790_000
