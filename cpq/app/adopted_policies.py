@@ -64,5 +64,9 @@ class AdoptedPolicies(PolicyKeeper):
         with self._reading() as connection:
             found = policy_store.adopted_hash(connection)
         if self._current is None or found != self._current.content_hash:
-            return self._first()
+            self.elsewhere = found  # Until they are read: others decide by them already.
+            policies = self._first()
+            self.elsewhere = None
+            return policies
+        self.elsewhere = None
         return self._current if self.problem else None  # The database gives them again.

@@ -19,6 +19,7 @@ from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
 from cpq.app.policy_keeper import PolicyKeeper
+from cpq.app.shared_policies import SharedPolicies
 from cpq.app.transaction import Tx, UnpreparedError
 from cpq.base import traces
 from cpq.base.audit_key import read_audit_key
@@ -41,6 +42,7 @@ from cpq.storage.schema import SCHEMA_VERSION, tables
 from cpq.storage.tenants import of_tenant
 
 if TYPE_CHECKING:
+    from cpq.app.policy_files import Loaded
     from cpq.base import metrics
     from cpq.domain.policy.policy_set import PolicySet
 else:
@@ -74,6 +76,14 @@ class App:
         folder = settings.policies_dir or shipped("policies")
         if settings.policies_adopt == "manual":
             self.policies: PolicyKeeper = AdoptedPolicies(folder, self.effects, DECIDERS, reading=self.database.reading)
+        elif not self.database.is_sqlite:  # Servers of other machines may use it, with folders of their own.
+            self.policies = SharedPolicies(
+                folder,
+                self.effects,
+                DECIDERS,
+                reading=self.database.reading,
+                bring_into_use=self._bring_into_use,
+            )
         else:
             self.policies = PolicyKeeper(folder, self.effects, DECIDERS)
         self.kept: dict[Any, Any] = {}
@@ -372,6 +382,10 @@ class App:
             trace_id=call.trace_id,
             answer=answer,
         )
+
+    def _bring_into_use(self, loaded: Loaded) -> None:
+        with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            policy_store.keep(connection, loaded, self.effects.now())
 
     def _write_audit(self, tenant_id: str, batch: list[audit.Noted]) -> None:
         days = self.settings.query_retention_days

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from cpq.app import App, policy_store
 from cpq.app.access import ENGINE
+from cpq.app.shared_policies import SharedPolicies
 from cpq.base.background import Loop
 from cpq.base.errors import CpqError
 from cpq.storage.database_errors import storage_fault
@@ -42,6 +43,8 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
         "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
         "background": "; ".join(troubles) or "ok",
     }
+    if app.policies.elsewhere is not None:
+        rest["deciding"] = app.policies.not_deciding().message
     if stuck := _stuck(app):
         return {"database": stuck, "migrations": "unknown", **rest}
     try:
@@ -70,15 +73,18 @@ def policy_loop(app: App) -> Loop:
     """Stores the policies that the server uses, for a start while the folder is broken, and looks at the folder."""
     kept: Loaded | None = None
     shown = "ok"
+    is_shared = isinstance(app.policies, SharedPolicies)
+    if isinstance(app.policies, SharedPolicies):
+        app.policies.begin_to_serve()
 
     def look() -> float:
         nonlocal kept, shown
         state = app.policies.state()
         if state not in ("ok", shown) and app.policies.problem is None:  # A problem is in the log already.
-            log.warning("policies wait for adoption", extra={"state": state})
+            log.warning("the policies of the folder are not in force", extra={"state": state})
         shown = state
         loaded = app.policies.loaded
-        if loaded is not None and loaded is not kept:
+        if loaded is not None and loaded is not kept and not is_shared:
             app.upkeep(app.new_call(ENGINE), lambda tx: policy_store.keep(tx.connection, loaded, tx.now))
             kept = loaded
         return LOOK_SECONDS

@@ -25,6 +25,9 @@ LOOK_SECONDS = 0.5
 HASH_SHOWN = 12
 """How much of a hash people see."""
 
+RETRY_SECONDS = 30
+"""When to try again after a person has to give a server other policies."""
+
 REST_SECONDS = 0.2
 """Minimum age of a file before it is read, because saving it may not be finished."""
 
@@ -38,6 +41,8 @@ class PolicyKeeper:
         self._deciders = deciders
         self.problem: CpqError | None = None
         """Why the current files cannot be used, while their last valid state is in use."""
+        self.elsewhere: str | None = None
+        """The hash of the policies in force, while this process has others and must not decide."""
         self.loaded: Loaded | None = None
         """The policies in use with their files, if they come from the folder."""
         self._effects = effects
@@ -63,10 +68,35 @@ class PolicyKeeper:
         return self._current
 
     def in_force(self) -> Callable[[], PolicySet]:
-        """Gives the policies of this moment; reads them only when asked, if nobody needed them before."""
+        """Gives the policies of this moment; reads them only when asked, if nobody needed them before.
+
+        UNAVAILABLE while others are in force than this process has.
+        """
         self.refresh()
         found = self._current
-        return self.current if found is None else lambda: found
+
+        def deciding() -> PolicySet:
+            policies = self.current() if found is None else found
+            if self.elsewhere is not None:
+                raise self.not_deciding()
+            return policies
+
+        return deciding
+
+    @property
+    def next_step(self) -> str:
+        """What the operator does about policies that are in force elsewhere."""
+        return "Install the same version of Quotewright on every server, then run `cpq policy adopt`."
+
+    def not_deciding(self) -> CpqError:
+        """The refusal of everything that needs policies, while others are in force than this process has."""
+        in_force, mine = (self.elsewhere or "")[:HASH_SHOWN], self.current().content_hash[:HASH_SHOWN]
+        return CpqError(
+            Code.UNAVAILABLE,
+            f"This server does not decide: the policies {in_force} are in force, and it has {mine}.",
+            hint=f"Try again, another server may answer. {self.next_step}",
+            retry_after_seconds=RETRY_SECONDS,
+        )
 
     def refresh(self) -> None:
         """Read changed files, if the policies are in use at all: many commands never need them."""

@@ -54,6 +54,18 @@ def last_used(connection: Connection) -> StoredSet | None:
     return _newest(connection, policy_set.c.used_at)
 
 
+def last_used_hash(connection: Connection) -> str | None:
+    """The hash of `last_used`, without its files."""
+    found: str | None = connection.scalar(_ordered(sa.select(policy_set.c.content_hash), policy_set.c.used_at))
+    return found
+
+
+def was_used(connection: Connection, content_hash: str) -> bool:
+    """Whether a server has ever used a set with this content."""
+    mine = of_tenant(policy_set, TENANT) & (policy_set.c.content_hash == content_hash)
+    return connection.scalar(sa.select(policy_set.c.content_hash).where(mine)) is not None
+
+
 def rebuilt(stored: StoredSet, deciders: Collection[str] | None) -> PolicySet:
     """The policies of a stored set. Refused, unless their content still has the hash that they were stored under."""
     try:
@@ -82,10 +94,9 @@ def keep(connection: Connection, loaded: Loaded, now: datetime) -> None:
 
 def adopt(tx: Tx, loaded: Loaded) -> bool:
     """Make a set the one in force; False when it is that already, and then nothing is changed."""
-    last = adopted(tx.connection)
-    if last is not None and is_same(last, loaded):
+    last, used = adopted(tx.connection), last_used(tx.connection)
+    if is_in_force(last, used, loaded):
         return False
-    used = last_used(tx.connection)
     _store(
         tx.connection,
         loaded.policies.content_hash,
@@ -95,6 +106,12 @@ def adopt(tx: Tx, loaded: Loaded) -> bool:
         adopted_by=tx.caller,
     )
     return True
+
+
+def is_in_force(last: StoredSet | None, used: StoredSet | None, loaded: Loaded) -> bool:
+    """Whether the set was adopted last, and no server has brought another one into use since."""
+    is_used = used is not None and used.content_hash == loaded.policies.content_hash
+    return is_used and last is not None and is_same(last, loaded)
 
 
 def is_same(stored: StoredSet, loaded: Loaded) -> bool:

@@ -43,10 +43,13 @@ def adopt(options: Options, expected: str | None, dry_run: bool) -> None:
     found = loaded.policies.content_hash
     _require(expected, found)
     with local_app.opened(options) as app:
-        before = local_app.read(
-            app, "policy_adopted", lambda tx: policy_store.adopted(tx.connection), needs=Permission.ADMINISTER
+        before, used = local_app.read(
+            app,
+            "policy_adopted",
+            lambda tx: (policy_store.adopted(tx.connection), policy_store.last_used(tx.connection)),
+            needs=Permission.ADMINISTER,
         )
-        is_new = before is None or not policy_store.is_same(before, loaded)
+        is_new = not policy_store.is_in_force(before, used, loaded)
         if is_new and not dry_run:
             asked = {"hash": found, "before": before and before.content_hash}
             local_app.write(app, "policy_adopt", lambda tx: _adopt(tx, loaded), asked, subject=found)

@@ -31,7 +31,7 @@ def show(visit: Visit) -> Response:
             "faults": faults,
             "waiting": queue["total"],
             "oldest": queue["items"][0]["requested_at"] if queue["items"] else None,
-            "policy_hash": tx.policies.content_hash,
+            "policy_hash": visit.app.policies.current().content_hash,
         }
 
     answer = visit.read("health", work)

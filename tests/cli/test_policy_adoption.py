@@ -212,6 +212,7 @@ def test_a_server_that_starts_with_a_broken_folder_uses_the_last_good_set(
     terms = (folder / "terms.yaml").read_text()
     (folder / "terms.yaml").write_text("validity_days: [")
     with closing(open_app(auto, clock)) as app:
+        policy_loop(app)
         assert needed(app, clock) == ["vp_sales", "finance"]
         state = f"broken, the last good ones are in use, {good[:12]}, as a server stored it: terms.yaml, line 2"
         assert readiness(app)["policies"].startswith(state)
@@ -225,7 +226,9 @@ def test_a_server_that_starts_with_a_broken_folder_uses_the_last_good_set(
         assert readiness(app)["policies"] == "ok"
 
 
-def test_the_set_that_was_used_last_is_the_one_to_begin_with(auto: Settings, folder: Path, clock: StillEffects):
+def test_the_set_that_was_used_last_is_the_one_to_begin_with(
+    auto: Settings, folder: Path, cpq: Cpq, clock: StillEffects
+):
     """Also when it was stored before another one, and when the clock was set back since."""
     terms = (folder / "terms.yaml").read_text()
     first = store_in_use(auto, clock)
@@ -233,6 +236,8 @@ def test_the_set_that_was_used_last_is_the_one_to_begin_with(auto: Settings, fol
     clock.advance(hours=-1)
     assert store_in_use(auto, clock) != first
     (folder / "terms.yaml").write_text(terms)
+    if auto.database_url:  # Where there may be several servers, a replaced set comes back by adoption.
+        assert cpq("policy", "adopt").code == 0
     assert store_in_use(auto, clock) == first
     shutil.rmtree(folder)
     with closing(open_app(auto, clock)) as app:
