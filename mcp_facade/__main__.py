@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from cpq.app import App, Call, Command, open_app, tokens
-from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal
+from cpq.app.access import Permission, Principal
 from cpq.app.health import page_loop, policy_loop
 from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.app.transaction import Tx
@@ -198,14 +198,14 @@ def _start(loops: Iterable[Loop]) -> None:
 def _principal(app: App, as_name: str | None) -> Principal:
     """Who calls over stdio. To act as a person, their secret or an administrator's is needed once tokens exist."""
     if as_name is None:
-        return LOCAL_AGENT
+        return app.local_agent
     presented = os.environ.get(TOKEN_VARIABLE, "").strip()
 
     def work(tx: Tx) -> Principal:
         found = tokens.find_principal(tx, as_name)
         return found if found.only_sells else tokens.act_as(tx, presented, as_name)
 
-    return app.read(app.new_call(OPERATOR), Command("principal_find", Permission.READ, {"name": as_name}), work)
+    return app.read(app.new_call(app.operator), Command("principal_find", Permission.READ, {"name": as_name}), work)
 
 
 def _has_uvloop() -> bool:

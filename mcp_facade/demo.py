@@ -21,7 +21,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 import cpq
 from cpq.app import Command, open_app, tokens
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.money import readable
@@ -379,11 +379,11 @@ def _manager() -> Iterator[tuple[str, str]]:
         return {}
 
     try:
-        app.write(app.new_call(OPERATOR), Command("token_create", Permission.ADMINISTER), create)
+        app.write(app.new_call(app.operator), Command("token_create", Permission.ADMINISTER), create)
         try:
             yield MANAGER, secret
         finally:
-            app.write(app.new_call(OPERATOR), Command("token_revoke", Permission.ADMINISTER), revoke)
+            app.write(app.new_call(app.operator), Command("token_revoke", Permission.ADMINISTER), revoke)
     finally:
         app.close()
 

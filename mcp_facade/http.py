@@ -25,9 +25,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cpq import __version__
 from cpq.app import App, Call, Command
-from cpq.app.access import LOCAL_AGENT, Permission, Principal
+from cpq.app.access import Permission, Principal
 from cpq.app.health import readiness
 from cpq.app.recorded_state import StateDiffersError
+from cpq.app.tenant_registry import ClosedTenantError
 from cpq.base import background, logs, running_servers, traces
 from cpq.base.background import Loop
 from cpq.base.errors import Code, CpqError, bad_field
@@ -252,6 +253,10 @@ class _Bearer:
         except StateDiffersError as error:
             await self._refuse(scope, receive, send, error)
             return
+        except ClosedTenantError as error:
+            HTTP_REJECTED.labels(reason="tenant").inc()
+            await JSONResponse(failure(error).body, 403)(scope, receive, send)
+            return
         except (CpqError, sa.exc.SQLAlchemyError) as error:
             log.warning("caller not identified: the database does not answer", extra={"reason": type(error).__name__})
             down = CpqError(Code.UNAVAILABLE, "The database does not answer.", hint="Try again.", retry_after_seconds=5)
@@ -264,12 +269,12 @@ class _Bearer:
 
     def _identify(self, presented: str) -> Principal | None:
         if self._shared and presented and hmac.compare_digest(_digest(presented), self._shared):
-            return LOCAL_AGENT
+            return self._app.local_agent
         if presented:
             return self._app.identify(presented)
         # A proxy in front also calls from loopback, for other callers.
         is_open = self._app.settings.is_private and not self._app.has_callers()
-        return LOCAL_AGENT if is_open else None
+        return self._app.local_agent if is_open else None
 
     async def _refuse(
         self, scope: Scope, receive: Receive, send: Send, problem: StateDiffersError | None = None

@@ -183,9 +183,10 @@ class Registry:
 
     def take_turn(self, principal: Principal, method: str = "") -> None:
         """Count a request of the caller, or raise RATE_LIMITED."""
+        who = f"{principal.tenant_id}/{principal.caller}"
         if method == "tools/list":
-            self._lists.take(principal.caller)
-        self._limiter.take(principal.caller)
+            self._lists.take(who)
+        self._limiter.take(who)
 
     def texts_of(self, name: str, reply: Reply) -> list[str]:
         """The text of a reply for a model: JSON, or prose if the tool answers in prose; a failure then has both."""

@@ -36,7 +36,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cpq import __version__
 from cpq.app import App, Call
-from cpq.app.access import LOCAL_AGENT, Principal
+from cpq.app.access import Principal
 from cpq.base import traces
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
@@ -74,7 +74,7 @@ _MARKDOWN = "text/markdown"
 class Facade(MCPServer[None]):
     """The tool registry behind the SDK's server: the SDK handles the protocol, the registry answers."""
 
-    def __init__(self, app: App, tools: list[Tool], principal: Principal = LOCAL_AGENT) -> None:
+    def __init__(self, app: App, tools: list[Tool], principal: Principal | None = None) -> None:
         super().__init__(
             "quotewright",
             title="Quotewright",
@@ -88,7 +88,7 @@ class Facade(MCPServer[None]):
         self.middleware.insert(0, _join_trace)  # Before the SDK opens its span.
         self.app = app
         self.registry = Registry(app, tools)
-        self._local_principal = principal
+        self._local_principal = principal or app.local_agent
         self.places, self._jobs = _shares(app.settings)
         self._refusals = RefusalPause()
         self._described = [_describe(tool) for tool in tools]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app import audit, policy_store, recorded_state, retrieval_queries, tokens
-from cpq.app.access import DECIDERS, ENGINE, LOCAL_AGENT, Permission, Principal
+from cpq.app import audit, policy_store, recorded_state, retrieval_queries, tenant_registry, tokens
+from cpq.app.access import DECIDERS, ENGINE, LOCAL_AGENT, OPERATOR, Permission, Principal
 from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.daily_bytes import DailyBytes
@@ -28,6 +29,7 @@ from cpq.base.disk_space import DiskSpace
 from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.base.text import to_wire
 from cpq.storage.database_errors import (
     is_missing_table,
@@ -87,12 +89,15 @@ class App:
         else:
             self.policies = PolicyKeeper(folder, self.effects, DECIDERS)
         self.kept: dict[Any, Any] = {}
+        self.operator = replace(OPERATOR, tenant_id=settings.tenant)
+        self.local_agent = replace(LOCAL_AGENT, tenant_id=settings.tenant)
+        """Who calls over stdio, or with the shared token."""
         self._recorder = audit.Recorder(self._write_audit)
         self._next_sweep: dict[str, float] = {}
         """By tenant. The first sweep is immediate, because many processes live for less than an hour."""
 
-    def new_call(self, principal: Principal = LOCAL_AGENT, **options: Any) -> Call:
-        return Call(principal, self.effects.new_id("tr-"), **options)
+    def new_call(self, principal: Principal | None = None, **options: Any) -> Call:
+        return Call(principal or self.local_agent, self.effects.new_id("tr-"), **options)
 
     def read(self, call: Call, command: Command, work: Callable[[Tx], T]) -> T:
         """Answer from a consistent snapshot. Nothing can be written; the audit entry follows within a moment."""
@@ -153,8 +158,15 @@ class App:
         return answer
 
     def identify(self, presented: str) -> Principal | None:
-        """The caller whose token this is, or None."""
-        return self._at_the_door(lambda tx: tokens.verify_token(tx, presented))
+        """The caller whose token this is, or None. FORBIDDEN when their tenant is suspended."""
+
+        def look(tx: Tx) -> Principal | None:
+            found = tokens.verify_token(tx, presented)
+            if found is not None:
+                tenant_registry.admit(tx.connection, found, writes=False)
+            return found
+
+        return self._at_the_door(look)
 
     def has_callers(self) -> bool:
         """Whether callers need a token: there is a shared one, or one was ever made."""
@@ -235,6 +247,12 @@ class App:
             state = f"The database {name} is at migration {found}, the code at {SCHEMA_VERSION}."
         raise CpqError(Code.UNAVAILABLE, state, hint="Run `cpq init`.")
 
+    def require_tenant(self) -> None:
+        """Refuse to work for a tenant that does not exist or is suspended (CPQ_TENANT)."""
+        if self.settings.tenant != MAIN_TENANT:
+            with self.database.reading() as connection:
+                tenant_registry.require(connection, self.settings.tenant)
+
     def close(self) -> None:
         self._recorder.close()
         self.database.close()
@@ -304,7 +322,7 @@ class App:
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> tuple[T, list[Callable[[Tx], None]]]:
         self.policies.refresh()
         with self.database.reading() as connection:
-            tx = self._tx(call, connection)
+            tx = self._tx(call, connection, writes=False)
             answer = work(tx)
         call.check()  # The audit records a cancelled call as cancelled, not as answered.
         return answer, tx.afterwards
@@ -313,7 +331,7 @@ class App:
         self.policies.refresh()  # Loads a changed file before the turn of this write, not while others wait for it.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
-            tx = self._tx(call, connection)
+            tx = self._tx(call, connection, writes=True)
             # A generated key only protects this call's own retries, and expires the next day.
             days = self.settings.key_retention_days if command.idempotency_key else 1
             claim = Claim(tx, command, key, call.trace_id, days)
@@ -339,7 +357,7 @@ class App:
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
         self.policies.refresh()
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            tx = self._tx(call, connection)
+            tx = self._tx(call, connection, writes=True)
             answer = work(tx)
             size = self._share(call, tx) if tx.sizes and _is_limited(call.principal) else 0
         if size:
@@ -351,8 +369,10 @@ class App:
         self.daily_bytes.require_share(call.principal.tenant_id, call.principal.caller)
         return self.daily_bytes.count(tx)
 
-    def _tx(self, call: Call, connection: Connection) -> Tx:
+    def _tx(self, call: Call, connection: Connection, *, writes: bool) -> Tx:
         """The transaction that has just begun, at its moment and under the policies in force then."""
+        if call.principal.tenant_id != MAIN_TENANT:
+            tenant_registry.admit(connection, call.principal, writes=writes)
         policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
         now, kept = self.effects.now(), self.kept
         return Tx(
@@ -390,6 +410,9 @@ class App:
     def _write_audit(self, tenant_id: str, batch: list[audit.Noted]) -> None:
         days = self.settings.query_retention_days
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
+            if not tenant_registry.exists(connection, tenant_id):
+                log.warning("entries of no tenant are dropped", extra={"entries": len(batch)})
+                return
             for start in range(0, len(batch) or 1, audit.SEAL_BATCH):
                 part = batch[start : start + audit.SEAL_BATCH]
                 audit.seal(connection, tenant_id, [noted.entry for noted in part])
@@ -432,6 +455,7 @@ def open_app(settings: Settings, effects: Effects | None = None, *, with_policie
     app = App(settings, effects)
     try:
         app.require_schema()
+        app.require_tenant()
         try:
             if with_policies:
                 app.policies.current()

@@ -18,6 +18,7 @@ from cpq.app.access import GUARDED, Permission, Principal, PrincipalKind, Role
 from cpq.app.recorded_state import RIGHTS, Part
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError, bad_field, nearest
+from cpq.base.tenant_folders import MAIN_TENANT, is_tenant_id
 from cpq.base.text import clean_identifier
 from cpq.storage.schema import tables
 from cpq.storage.statements import AnyRow
@@ -63,7 +64,8 @@ def create_token(
         principal = replace(principal, acts_for=_owner(tx, principal, owner))
     secret = tx.effects.new_secret()
     summary = _add_token(tx, principal, role, _hash(secret), days)
-    return summary, f"qw_{summary.id}_{secret}"
+    named = summary.id if tx.tenant_id == MAIN_TENANT else f"{tx.tenant_id}.{summary.id}"
+    return summary, f"qw_{named}_{secret}"
 
 
 def grant(tx: Tx, *, name: str, role: str, days: int | None = None) -> TokenSummary:
@@ -95,23 +97,32 @@ def list_tokens(tx: Tx) -> list[TokenSummary]:
 
 
 def has_tokens(connection: Connection) -> bool:
-    """True once a named caller exists, so that anonymous callers are refused.
+    """True once a named caller exists in any tenant, so that anonymous callers are refused.
 
     A revoked token counts: taking the last caller's rights away must not give them to everybody.
     """
     return bool(connection.scalar(sa.select(sa.exists().where(tables.token.c.secret_hash != NO_SECRET))))
 
 
+def is_protected(connection: Connection, tenant_id: str) -> bool:
+    """The same for one tenant: whether a secret is needed to act as somebody there."""
+    has_secret = of_tenant(tables.token, tenant_id) & (tables.token.c.secret_hash != NO_SECRET)
+    return bool(connection.scalar(sa.select(sa.exists().where(has_secret))))
+
+
 def verify_token(tx: Tx, presented: str) -> Principal | None:
     """The caller whose token this is, or None. A wrong secret takes the same time to compare, whatever it is.
 
+    The token names its tenant, `qw_acme.tok-…`, unless it is the main one, so that only that tenant is asked.
     CONFLICT when somebody changed the token in the database, for example its role.
     """
     prefix, _, rest = presented.partition("_")
-    token_id, _, secret = rest.partition("_")
-    if prefix != "qw" or not token_id or not secret:
+    named, _, secret = rest.partition("_")
+    tenant_id, _, token_id = named.rpartition(".")
+    if prefix != "qw" or not token_id or not secret or (tenant_id and not is_tenant_id(tenant_id)):
         return None
-    row = tx.connection.execute(_tokens().where(tables.token.c.id == token_id)).one_or_none()
+    mine = of_tenant(tables.token, tenant_id or MAIN_TENANT) & (tables.token.c.id == token_id)
+    row = tx.connection.execute(_tokens().where(mine)).one_or_none()
     expected = row.secret_hash if row else _hash("")
     if not hmac.compare_digest(expected, _hash(secret)) or row is None:
         return None
@@ -133,7 +144,7 @@ def require_secret(tx: Tx, presented: str, name: str) -> Principal | None:
 
     A shell on the machine is no proof of who types. Before the first token no secret exists that could be asked for.
     """
-    if not has_tokens(tx.connection):
+    if not is_protected(tx.connection, tx.tenant_id):
         return None
     holder = verify_token(tx, presented)
     is_theirs = holder is not None and (holder.name == name.strip() or holder.may(Permission.ADMINISTER))

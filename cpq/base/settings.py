@@ -98,6 +98,12 @@ class Settings:
     home: Path = setting(
         HOME_DEFAULT, variable="CPQ_HOME", description="folder for the embedded database, PDFs and indexes"
     )
+    tenant: str = setting(
+        tenant_folders.MAIN_TENANT,
+        check=tenant_folders.checked_id,
+        variable="CPQ_TENANT",
+        description="the tenant of commands, of `cpq serve` over stdio, and of callers with the shared token",
+    )
     database_url: str = setting(
         "",
         variable="CPQ_DATABASE_URL",

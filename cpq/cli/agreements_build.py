@@ -7,7 +7,6 @@ from collections.abc import Callable
 import click
 
 from cpq.app import Answer
-from cpq.app.access import OPERATOR
 from cpq.app.transaction import Tx
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
@@ -32,7 +31,7 @@ def build(options: Options) -> int:
       cpq agreements build
     """
     with local_app.opened(options) as app, Meter("Making orders", app.effects) as meter:
-        total = app.read_unaudited(app.new_call(OPERATOR), orders.waiting)
+        total = app.read_unaudited(app.new_call(app.operator), orders.waiting)
 
         def write(work: Callable[[Tx], Answer]) -> Answer:
             return local_app.write(app, "agreements_build", work, {})

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from cpq.app import Answer, App
-from cpq.app.access import OPERATOR
 from cpq.app.signed_head import SignedHead, key_for_heads, read_head
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
@@ -20,7 +19,7 @@ BYTES_MAX = 10_000
 def sign(app: App, report: Answer) -> SignedHead:
     """The head of a chain that was just verified, signed."""
     at = to_wire(app.effects.now())
-    return SignedHead(OPERATOR.tenant_id, report["sealed"], report["head"], at).signed(key_for_heads(app.audit_key))
+    return SignedHead(app.settings.tenant, report["sealed"], report["head"], at).signed(key_for_heads(app.audit_key))
 
 
 def publish(app: App, head: SignedHead) -> None:
@@ -43,5 +42,5 @@ def expected(app: App, path: Path) -> tuple[int, str]:
     except (OSError, ValueError, RecursionError):
         given = None
     head = read_head(given if isinstance(given, dict) else {})
-    head.require_signed(key, OPERATOR.tenant_id)
+    head.require_signed(key, app.settings.tenant)
     return head.seq, head.hash

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cpq.app import Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, counted, show_json, show_pairs
@@ -32,7 +32,8 @@ def backup(options: Options, target: Path, with_audit_key: bool) -> None:
       cpq backup /mnt/backups
     """
     call = Command("backup", Permission.ADMINISTER, {"target": str(target)})
-    with local_app.opened(options) as app, app.admitted(app.new_call(OPERATOR), call):
+    local_app.require_all_tenants(options)
+    with local_app.opened(options) as app, app.admitted(app.new_call(app.operator), call):
         with Meter("Backing up", app.effects) as meter:
             saved = backups.save(app, target, meter, with_audit_key=with_audit_key)
         has_key = app.audit_key is not None

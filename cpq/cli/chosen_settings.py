@@ -13,7 +13,9 @@ log = logging.getLogger("cpq.cli")
 
 def settings_of(options: Options) -> Settings:
     """The settings with the command line options applied; also configures logging."""
-    settings = read_settings(env_file=options.env_file, home=options.home, database_url=options.database_url)
+    settings = read_settings(
+        env_file=options.env_file, home=options.home, database_url=options.database_url, tenant=options.tenant
+    )
     options.debug = options.debug or settings.log_level == "DEBUG"
     # A command prints its answer; the informational logs of a server would only clutter it.
     level = "ERROR" if settings.log_level == "ERROR" else "WARNING"

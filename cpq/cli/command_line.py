@@ -46,6 +46,7 @@ COMMANDS = {
     "docs": ("cpq.cli.docs:docs_", "Index and search the Markdown pages that agents read."),
     "context": ("cpq.cli.context:context_", "Cut code and documentation into the chunks that agents search."),
     "token": ("cpq.cli.token:token", "Manage callers, their roles and their tokens."),
+    "tenant": ("cpq.cli.tenant:tenant", "Create, suspend and list tenants: sellers whose data is kept apart."),
     "audit": ("cpq.cli.audit:audit_", "Show the record of all calls, and verify it."),
     "backup": ("cpq.cli.backup:backup", "Write everything into one file while servers run."),
     "restore": ("cpq.cli.restore:restore", "Load a backup into an empty database, and prove it."),
@@ -88,6 +89,7 @@ def main(arguments: list[str] | None = None, effects: Effects | None = None) -> 
     "--home", type=click.Path(file_okay=False, path_type=Path), help="Folder of the data; instead of CPQ_HOME."
 )
 @click.option("--database-url", metavar="URL", help="Database to use; instead of CPQ_DATABASE_URL.")
+@click.option("--tenant", metavar="ID", help="Tenant to work for; instead of CPQ_TENANT. `cpq tenant list` has them.")
 @click.option(
     "--env-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -104,6 +106,7 @@ def root(
     options: Options,
     home: Path | None,
     database_url: str | None,
+    tenant: str | None,
     env_file: Path | None,
     token_file: Path | None,
     debug: bool,
@@ -116,7 +119,7 @@ def root(
     """
     options.home = home.expanduser() if home else None
     options.database_url, options.env_file, options.debug = database_url, env_file, debug
-    options.token_file = token_file
+    options.token_file, options.tenant = token_file, tenant
 
 
 def _show_failure(error: CpqError, options: Options) -> None:

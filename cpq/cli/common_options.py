@@ -26,6 +26,7 @@ class Options:
 
     home: Path | None = None
     database_url: str | None = None
+    tenant: str | None = None
     env_file: Path | None = None
     token_file: Path | None = None
     debug: bool = False

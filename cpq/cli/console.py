@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from cpq.app import Answer, App, Command, sessions, tokens
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.sessions import LINK_MINUTES, LINK_MINUTES_MAX
 from cpq.app.transaction import Tx
 from cpq.base import running_servers
@@ -130,7 +130,7 @@ def _link(app: App, options: Options, user: str, minutes: int) -> str:
         return {"user": user}
 
     find = Command("principal_find", Permission.READ, {"name": user})
-    holder = app.read(app.new_call(OPERATOR), find, lambda tx: tokens.require_secret(tx, presented, user))
+    holder = app.read(app.new_call(app.operator), find, lambda tx: tokens.require_secret(tx, presented, user))
     arguments = {"user": user, "minutes": minutes}
-    local_app.write(app, "console_link", work, arguments, subject=user, principal=OPERATOR.signed_by(holder))
+    local_app.write(app, "console_link", work, arguments, subject=user, principal=app.operator.signed_by(holder))
     return f"{local_app.browser_address(app.settings)}/console/enter/{code}"

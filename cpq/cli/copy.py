@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from cpq.app import App, Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.base import running_servers
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
@@ -37,10 +37,11 @@ def copy(options: Options, url: str) -> None:
     Example:
       cpq copy --to postgresql+psycopg://cpq@db.local/quotewright
     """
+    local_app.require_all_tenants(options)
     with local_app.opened(options) as app:
         other = _target(app.settings, url)
         named = Command("copy", Permission.ADMINISTER, {"to": other.database_name})
-        with app.admitted(app.new_call(OPERATOR), named), Meter("Copying", app.effects) as meter:
+        with app.admitted(app.new_call(app.operator), named), Meter("Copying", app.effects) as meter:
             into = App(other, app.effects)
             try:
                 copied = backups.copy(app, into, meter)

@@ -27,6 +27,7 @@ from cpq.base.audit_key import FILE
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
 from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
@@ -169,7 +170,7 @@ def _check_vectors(app: App) -> Finding:
 
     figures = dict(local_app.read(app, "search_progress", look))
     for tenant_id in app.settings.docs_roots if app.settings.has_own_pages else ():
-        name = "passages of pages" + ("" if tenant_id == OPERATOR.tenant_id else f" of {tenant_id}")
+        name = "passages of pages" + ("" if tenant_id == MAIN_TENANT else f" of {tenant_id}")
         call = app.new_call(replace(OPERATOR, tenant_id=tenant_id))
         figures |= app.read_unaudited(call, lambda tx, name=name: {name: docs.progress(tx)})  # type: ignore[misc] # A default.
     found = ", ".join(f"{done:,} of {total:,} {name.replace('_', ' ')}" for name, (done, total) in figures.items())
@@ -182,7 +183,7 @@ def _check_vectors(app: App) -> Finding:
 def _check_recovery(app: App) -> Iterator[Finding]:
     """A token for an administrator that no administrator agreed to stays in sight for a while."""
     with app.database.reading() as connection:
-        found = audit.about(connection, OPERATOR.tenant_id, [tokens.RECOVERY], newest=1)
+        found = audit.about(connection, app.settings.tenant, [tokens.RECOVERY], newest=1)
     if found and found[0].entry.at > app.effects.now() - RECOVERY_SHOWN:
         who = f"made without an administrator on {moment(found[0].entry.at)}"
         yield Finding("token", State.WARNING, who, "if nobody of you did it, revoke it: `cpq token list`")

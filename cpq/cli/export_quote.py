@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cpq.app import Answer, App, Command, Outcome
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, pass_options
@@ -63,7 +63,7 @@ def export_quote(
 def _pdf(app: App, request: documents.DocumentRequest) -> bytes:
     asked = {**request._asdict(), "format": "pdf"}
     command = Command("export_quote", Permission.READ, asked, subject=request.quote_id)
-    call = app.new_call(OPERATOR)
+    call = app.new_call(app.operator)
     with Meter(f"Making the PDF of {request.quote_id}", app.effects) as meter, app.admitted(call, command) as record:
         made = documents.issue(app, call, record, request, lambda done, total, _: meter(done, total))
     answer = made.answer if isinstance(made, Outcome) else made

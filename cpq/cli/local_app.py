@@ -11,10 +11,12 @@ import click
 import sqlalchemy as sa
 
 from cpq.app import Answer, App, Command, Outcome, tokens, unusable
-from cpq.app.access import OPERATOR, Permission, Principal
+from cpq.app.access import Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base import running_servers
+from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options
 from cpq.services import quotes
@@ -31,6 +33,18 @@ def opened(options: Options) -> Iterator[App]:
     app = App(settings_of(options), options.effects)
     try:
         app.require_schema()
+        app.require_tenant()
+        yield app
+    finally:
+        app.close()
+
+
+@contextmanager
+def opened_for_all(options: Options) -> Iterator[App]:
+    """The engine for a command over all tenants, in the name of the main one, whichever tenant is named."""
+    app = App(settings_of(options).model_copy(update={"tenant": MAIN_TENANT}), options.effects)
+    try:
+        app.require_schema()
         yield app
     finally:
         app.close()
@@ -39,7 +53,7 @@ def opened(options: Options) -> Iterator[App]:
 def read(
     app: App, name: str, work: Callable[[Tx], T], *, needs: Permission = Permission.READ, **arguments: object
 ) -> T:
-    return app.read(app.new_call(OPERATOR), Command(name, needs, arguments), work)
+    return app.read(app.new_call(app.operator), Command(name, needs, arguments), work)
 
 
 def write(
@@ -48,11 +62,11 @@ def write(
     work: Work,
     arguments: Mapping[str, object],
     subject: str | None = None,
-    principal: Principal = OPERATOR,
+    principal: Principal | None = None,
 ) -> Answer:
     """A write as the operator; every write of the command line needs the permission to administer."""
     command = Command(name, Permission.ADMINISTER, arguments, subject=subject)
-    return app.write(app.new_call(principal), command, work).answer
+    return app.write(app.new_call(principal or app.operator), command, work).answer
 
 
 def write_as_person(
@@ -70,18 +84,18 @@ def person(app: App, options: Options, name: str) -> Principal:
     """The person to act as, with the roles of their valid tokens; their secret or an administrator's is needed."""
     presented = secret(app, options)
     command = Command("principal_find", Permission.READ, {"name": name})
-    return app.read(app.new_call(OPERATOR), command, lambda tx: tokens.act_as(tx, presented, name))
+    return app.read(app.new_call(app.operator), command, lambda tx: tokens.act_as(tx, presented, name))
 
 
 def grantor(app: App, options: Options, name: str, role: str, *, is_person: bool) -> Principal:
     """The operator, with the administrator whose secret is needed to give this role to this name, if one is."""
-    call = app.new_call(OPERATOR)
+    call = app.new_call(app.operator)
     if not app.read_unaudited(call, lambda tx: tokens.is_guarded(tx, name, role, is_person=is_person)):
-        return OPERATOR
+        return app.operator
     presented = secret(app, options)
     command = Command("administrator_find", Permission.READ, {"name": name, "role": role})
-    find = app.read(app.new_call(OPERATOR), command, lambda tx: tokens.require_administrator(tx, presented, role))
-    return OPERATOR.signed_by(find)
+    find = app.read(app.new_call(app.operator), command, lambda tx: tokens.require_administrator(tx, presented, role))
+    return app.operator.signed_by(find)
 
 
 def secret(app: App, options: Options) -> str:
@@ -95,12 +109,24 @@ def secret(app: App, options: Options) -> str:
 def is_protected(app: App) -> bool:
     """Whether a token exists, so that a secret is needed to act as somebody."""
     with app.database.reading() as connection:
-        return tokens.has_tokens(connection)
+        return tokens.is_protected(connection, app.settings.tenant)
 
 
 def warn_unprotected(app: App) -> None:
     if not is_protected(app):
         click.echo("No secret protects this: there is no token yet. `cpq token create` makes the first one.", err=True)
+
+
+def require_all_tenants(options: Options) -> None:
+    """Refuse a single tenant for a command that works on all of them."""
+    settings = settings_of(options)
+    if settings.tenant != MAIN_TENANT:
+        raise CpqError(
+            Code.VALIDATION_ERROR,
+            f"This command works on all tenants, not on {settings.tenant!r} alone. Nothing was done.",
+            field="--tenant" if options.tenant else "CPQ_TENANT",
+            hint="Leave out --tenant and CPQ_TENANT.",
+        )
 
 
 def browser_address(settings: Settings) -> str:
@@ -114,7 +140,7 @@ def browser_address(settings: Settings) -> str:
 
 def quote_id(app: App, given: str) -> str:
     """The id of the quote with this id or number, by which the audit names it."""
-    return app.read_unaudited(app.new_call(OPERATOR), lambda tx: quotes.id_of(tx, given))
+    return app.read_unaudited(app.new_call(app.operator), lambda tx: quotes.id_of(tx, given))
 
 
 def migrate(settings: Settings) -> str | None:

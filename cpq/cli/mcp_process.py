@@ -26,6 +26,7 @@ def _environment(options: Options) -> dict[str, str]:
         TOKEN_VARIABLE: options.given_secret(),
         "CPQ_HOME": str(options.home) if options.home else None,
         "CPQ_DATABASE_URL": options.database_url,
+        "CPQ_TENANT": options.tenant,
         "MCP_LOG_LEVEL": "DEBUG" if options.debug else None,
     }
     return {**variables, **{name: value for name, value in given.items() if value}}

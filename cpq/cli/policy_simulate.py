@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cpq.app import App, Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.base.memory import spare_the_collector
 from cpq.base.money import from_micro, readable
 from cpq.base.text import shown_on_one_line, to_wire
@@ -71,7 +71,7 @@ def _pages(app: App, before: PolicySet, after: PolicySet, against: str) -> Itera
     Slow printing must not hold a snapshot, and a page that is read again must not be printed twice.
     """
     asked = {"old": before.content_hash, "new": after.content_hash, "against": against}
-    call, command = app.new_call(OPERATOR), Command("policy_simulate", Permission.ADMINISTER, asked)
+    call, command = app.new_call(app.operator), Command("policy_simulate", Permission.ADMINISTER, asked)
     total = app.read(call, command, quotes.count_quotes)
     simulation = quotes.Simulation(before, after)
     last, is_first = None, True

@@ -7,7 +7,7 @@ from typing import cast
 import click
 
 from cpq.app import Answer, Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.money import readable
 from cpq.cli import local_app
@@ -68,7 +68,7 @@ def price(
         arguments |= {"requested_discount_amount": amount, "target_total": target}
         needs = Permission.QUOTE if person else Permission.ADMINISTER
         command = Command("quote_price", needs, arguments, idempotency_key=key, subject=id_)
-        principal = local_app.person(app, options, person) if person else OPERATOR
+        principal = local_app.person(app, options, person) if person else app.operator
         answer = app.write(app.new_call(principal), command, work).answer
         if not priced and not options.as_json:
             click.echo("This was done before with the same key; nothing changed now.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cpq.app import Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, show_json, show_table
@@ -29,7 +29,8 @@ def repair(options: Options, is_all: bool) -> int:
       cpq repair
     """
     command = Command("repair", Permission.ADMINISTER)
-    with local_app.opened(options) as app, app.admitted(app.new_call(OPERATOR), command):
+    local_app.require_all_tenants(options)
+    with local_app.opened(options) as app, app.admitted(app.new_call(app.operator), command):
         indexed = 0
         if is_all or not index_repair.is_whole(app):
             with Meter("Writing the word index", app.effects) as meter:

@@ -11,6 +11,7 @@ import click
 from cpq.app import Answer, App, Tx, audit
 from cpq.app.access import OPERATOR
 from cpq.app.reconciliation import reconcile
+from cpq.cli import local_app
 from cpq.cli.chosen_settings import settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import Meter, counted, show_json, show_table
@@ -37,8 +38,8 @@ def restore(options: Options, file: Path, is_verified: bool) -> int:
     Example:
       cpq --home /srv/new restore quotewright.backup.zip --verify
     """
-    settings = settings_of(options)
-    app = App(settings, options.effects)
+    local_app.require_all_tenants(options)
+    app = App(settings_of(options), options.effects)
     try:
         with Meter("Restoring", app.effects) as meter:
             restored = backups.restore(app, file, meter)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from cpq.app import Answer, App, Command, open_app, tokens
-from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
+from cpq.app.access import LOCAL_AGENT, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
@@ -269,7 +269,7 @@ class _Shop:
                 tokens.grant(tx, name=name, role=role)
             return {}
 
-        self._do(OPERATOR, "token_grant", Permission.ADMINISTER, work)
+        self._do(self.app.operator, "token_grant", Permission.ADMINISTER, work)
 
     def play(self, story: Story, *, days: float = 0, minutes: float = 0) -> None:
         self.clock.go_to(days=days, minutes=minutes)
@@ -348,12 +348,13 @@ class _Shop:
             self._agent("quote_decline", lambda tx: dict(quotes.decline(tx, quote_id, expected_version=1)))
 
     def _read(self, work: Callable[[Tx], T]) -> T:
-        return self.app.read_unaudited(self.app.new_call(OPERATOR), work)
+        return self.app.read_unaudited(self.app.new_call(self.app.operator), work)
 
     def _agent(self, name: str, work: Callable[[Tx], Answer], needs: Permission = Permission.QUOTE) -> Answer:
         return self._do(AGENT, name, needs, work)
 
     def _do(self, who: Principal, name: str, needs: Permission, work: Callable[[Tx], Answer]) -> Answer:
+        who = replace(who, tenant_id=self.app.settings.tenant)
         answer = self.app.write(self.app.new_call(who), Command(name, needs), work).answer
         self.clock.at += timedelta(seconds=20)
         return answer

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cpq.app import Answer, App, Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.settings import TOOLSETS
 from cpq.cli import local_app
@@ -50,7 +50,7 @@ def index(options: Options) -> None:
       cpq search index
     """
     command = Command("search_index", Permission.ADMINISTER)
-    with local_app.opened(options) as app, app.admitted(app.new_call(OPERATOR), command):
+    with local_app.opened(options) as app, app.admitted(app.new_call(app.operator), command):
         rows = [_index(app, source) for source in sources_of(TOOLSETS)]
         if app.settings.chunks_dir is not None and app.settings.chunks_dir.is_dir():
             with Meter("Reading context", app.effects) as meter:
@@ -145,7 +145,7 @@ def _best(item: dict[str, Any]) -> str:
 
 
 def _index(app: App, source: Source) -> dict[str, Any]:
-    call = app.new_call(OPERATOR)
+    call = app.new_call(app.operator)
 
     def look(tx: Tx) -> list[Corpus]:
         others = nearest_products.sources(tx) if source is equipment.SOURCE else []

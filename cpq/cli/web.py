@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cpq.app import Answer, Command
-from cpq.app.access import OPERATOR, Permission
+from cpq.app.access import Permission
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.text import to_wire
@@ -57,7 +57,7 @@ def ingest(options: Options, urls: tuple[str, ...], depth: int, pages_max: int) 
     addresses = [read_address(url, "URL") for url in urls]
     asked = {"urls": list(urls), "depth": depth, "pages": pages_max}
     with local_app.opened(options) as app:
-        call = app.new_call(OPERATOR)
+        call = app.new_call(app.operator)
         with app.admitted(call, Command("web_ingest", Permission.ADMINISTER, asked)):
             results = []
             with Meter("Reading pages", app.effects) as meter:

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cpq.app import Answer, Command, sessions
 from cpq.app.access import ENGINE, Caller, Permission
+from cpq.app.tenant_registry import ClosedTenantError
 from cpq.app.transaction import Tx
 from cpq.base.errors import Code, CpqError
 from cpq.base.rate_limit import RateLimiter
@@ -148,6 +149,8 @@ class AcceptPage:
     def _refused(self, error: CpqError) -> Response:
         if error.code is Code.CONFLICT:
             title, message = OVER
+        elif isinstance(error, ClosedTenantError) and error.code is Code.FORBIDDEN:
+            title, message = BUSY
         else:
             title, message = UNKNOWN if error.code in (Code.NOT_FOUND, Code.FORBIDDEN) else BUSY
         wait: Any = error.details.get("retry_after_seconds", 5)

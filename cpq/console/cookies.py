@@ -16,8 +16,9 @@ from starlette.responses import Response
 from cpq.app import Answer, App, Call, sessions
 from cpq.app.access import ENGINE
 from cpq.app.sessions import Session
+from cpq.app.tenant_registry import ClosedTenantError
 from cpq.app.transaction import Tx
-from cpq.base.errors import CpqError
+from cpq.base.errors import Code, CpqError
 from cpq.base.settings import LOOPBACK
 
 ZONE_NAME = "cpq_zone"
@@ -62,7 +63,12 @@ class Cookies:
             found.append(sessions.find(tx, secret, idle_minutes=self.app.settings.console_idle_minutes))
             return {}
 
-        self.app.read_unaudited(self.upkeep_call(secret), look)
+        try:
+            self.app.read_unaudited(self.upkeep_call(secret), look)
+        except ClosedTenantError as closed:
+            if closed.code is Code.NOT_FOUND:
+                return None  # Their tenant was deleted, or somebody made the cookie up.
+            raise
         return found[-1]
 
     def upkeep_call(self, presented: str) -> Call:

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from cpq.app.access import ENGINE
-from cpq.base.errors import CpqError
+from cpq.app.tenant_registry import ClosedTenantError
+from cpq.base.errors import Code, CpqError
 from cpq.base.rate_limit import RateLimiter
 from cpq.console.security_headers import POLICY, as_header
 from cpq.console.site import STATUS, Site
@@ -68,7 +69,12 @@ class VerifyPage:
             return Standing.UNKNOWN
         # Not audited: strangers could fill the record, and they see nothing of a quote.
         call = self._site.app.new_call(replace(ENGINE, tenant_id=code.tenant_id))
-        return self._site.app.read_unaudited(call, lambda tx: documents.standing(tx, code))
+        try:
+            return self._site.app.read_unaudited(call, lambda tx: documents.standing(tx, code))
+        except ClosedTenantError as closed:
+            if closed.code is Code.NOT_FOUND:
+                return Standing.UNKNOWN
+            raise
 
     def _page(
         self, state: str, texts: tuple[str, str], status: int = 200, headers: Mapping[str, str] | None = None

@@ -15,7 +15,7 @@ from cpq.app.call import Retrieval
 from cpq.base.settings import Settings
 from cpq.services.reports import query_report
 from cpq.storage.schema.tables import retrieval_query
-from tests.support.engine import SELLER, TODAY, StillEffects, Tools, open_app
+from tests.support.engine import SELLER, TODAY, StillEffects, Tools, add_tenant, open_app
 from tests.support.website import Website, vendor
 
 NONSENSE = "zxqv wkjh"
@@ -167,6 +167,7 @@ def test_with_no_days_nothing_is_recorded_and_what_was_is_deleted(store: Setting
 
 
 def test_a_tenant_sees_only_its_own_searches(app: App):
+    add_tenant(app, "other")
     _write(app, [_noted("au-1", "ours")])
     _write(app, [_noted("au-1", "theirs", "other")], "other")
     assert [row["query"] for row in recorded(app)] == ["ours"]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 import cpq
 from cpq import app as engine
-from cpq.app import App, Command
+from cpq.app import App, Command, tenant_registry
 from cpq.app.access import LOCAL_AGENT, OPERATOR, Permission, Principal, Role
 from cpq.app.transaction import Tx
 from cpq.base.clock import Effects
@@ -188,6 +188,11 @@ def import_rows(app: App, rows: Callable[[], Any]) -> catalog.ImportReport:
 
 def write(app: App, work: Callable[[Tx], dict[str, Any]]) -> None:
     app.write(app.new_call(OPERATOR), Command("test", Permission.ADMINISTER), work)
+
+
+def add_tenant(app: App, tenant_id: str) -> None:
+    """A tenant beside the main one, without any data."""
+    write(app, lambda tx: vars(tenant_registry.create(tx, tenant_id, tenant_id.title())))
 
 
 def product_row(**values: Any) -> dict[str, Any]:

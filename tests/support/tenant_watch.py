@@ -18,7 +18,8 @@ PRODUCT = (str(ROOT / "cpq"), str(ROOT / "mcp_facade"))
 TESTS = str(ROOT / "tests")
 
 OVER_ALL_TENANTS = {
-    "cpq/app/tokens.py": {"has_tokens", "verify_token"},
+    "cpq/app/tenant_registry.py": {"listed"},
+    "cpq/app/tokens.py": {"has_tokens"},
     "cpq/services/approvals/repository.py": {"tenants_overdue", "tenants_with_held_due"},
     "cpq/services/backups/snapshot.py": {"save"},
     "cpq/services/backups/database_copy.py": {"copy"},

@@ -25,7 +25,7 @@ from tests.support.approvals import (
     revoke_all,
     with_roles,
 )
-from tests.support.engine import StillEffects, Tools, open_app
+from tests.support.engine import StillEffects, Tools, add_tenant, open_app
 from tests.support.quotes import status_of
 
 HUGE = {"product_id": "prod_pro_v2", "quantity": 60_000}
@@ -546,6 +546,7 @@ def test_a_sweep_goes_on_to_the_end(app: App, tools: Tools, clock: StillEffects,
 def test_a_sweep_sees_every_tenant(app: App, tools: Tools, clock: StillEffects):
     ask(tools, priced_quote(tools))
     clock.advance(hours=5)
+    add_tenant(app, "other")
     other = replace(OPERATOR, tenant_id="other")
     assert app.read_unaudited(app.new_call(other), tenants_overdue) == ["main"]
 

@@ -267,6 +267,7 @@ def test_q14_a_large_catalogue_gives_the_products_with_the_rarest_words(tools: T
     assert found(tools, **asked, category=rows[0]["category"]) == ["prod_a", "prod_b"]
     assert found(tools, **asked, category="dryers") == []
     assert found(tools, query="zzyzx qwertzuiop") == []
+    engine.add_tenant(tools.app, "other")
     stranger = Tools(tools.app, principal=replace(OPERATOR, tenant_id="other"))
     assert found(stranger, **asked, active_only=False) == []
 
@@ -280,6 +281,7 @@ def test_q14_the_nearest_products_follow_the_catalogue_and_its_tenant(tools: Too
     engine.import_dicts(tools.app, "products", {**row, "active": False})
     assert found(tools, **asked) == []
     assert found(tools, **asked, active_only=False) == ["prod_near"]
+    engine.add_tenant(tools.app, "other")
     stranger = Tools(tools.app, principal=replace(OPERATOR, tenant_id="other"))
     assert found(stranger, **asked, active_only=False) == []
 

@@ -13,7 +13,7 @@ from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
 from cpq.retrieval import docs
 from cpq.storage.schema.tables import search_vector
-from tests.support.engine import Tools, open_app
+from tests.support.engine import Tools, add_tenant, open_app
 
 SECRETS = {"main": "Ostrich discounts end in May.", "acme": "Walrus discounts end in June."}
 
@@ -26,6 +26,8 @@ def app(store: Settings, tmp_path: Path) -> Iterator[App]:
         (tmp_path / tenant / f"only-{tenant}.md").write_text(f"# Only {tenant}\n\n{text}\n")
     folders = {"docs_dir": tmp_path / "main", "docs_dirs": f"acme={tmp_path / 'acme'}"}
     opened = open_app(store.model_copy(update=folders))
+    for tenant in ("acme", "beta"):
+        add_tenant(opened, tenant)
     yield opened
     opened.close()
 

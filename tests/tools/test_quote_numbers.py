@@ -14,7 +14,7 @@ from cpq.domain.quotes.quote_number import is_number, written
 from cpq.services import quotes
 from cpq.services.quotes import repository
 from cpq.services.quotes.composition import compose
-from tests.support.engine import StillEffects, Tools, open_app, patient, write
+from tests.support.engine import StillEffects, Tools, add_tenant, open_app, patient, write
 from tests.support.quotes import ACME, SEATS, counted_statements, new_quote, sent_quote
 
 
@@ -67,6 +67,7 @@ def test_each_year_begins_its_own_numbers(store: Settings):
 def test_tenants_count_apart(app: App):
     mine = Tools(app)
     new_quote(mine)
+    add_tenant(app, "second")
     other = Principal("rob", "agent", frozenset({Role.AGENT}), "second")
     assert Tools(app, principal=other).error("quote_get", quote_id=numbers_of(mine)[0])["code"] == "NOT_FOUND"
 

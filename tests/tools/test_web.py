@@ -21,7 +21,7 @@ from cpq.retrieval.web.rules import robots
 from cpq.storage.schema.tables import web_page
 from mcp_facade.server import Facade
 from mcp_facade.toolsets import tools_of
-from tests.support.engine import TODAY, StillEffects, Tools, open_app, row_counts
+from tests.support.engine import TODAY, StillEffects, Tools, add_tenant, open_app, row_counts
 from tests.support.website import Website, moved, page, vendor
 
 HTML = {"Content-Type": "text/html"}
@@ -494,6 +494,7 @@ def test_f3_02_top_k_is_clamped_and_a_blank_query_is_refused(sqlite_web: Tools, 
 
 def test_one_tenant_does_not_see_the_pages_of_another(sqlite_web: Tools, site: Website):
     sqlite_web("ingest", url=site.url("/warranty.html"))
+    add_tenant(sqlite_web.app, "other")
     other = Tools(
         sqlite_web.app, principal=type(sqlite_web.principal)("mcp", "agent", sqlite_web.principal.roles, "other")
     )

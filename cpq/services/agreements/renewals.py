@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
-from cpq.app import Answer, App, Command
+from cpq.app import Answer, App, Command, tenant_registry
 from cpq.app.access import ENGINE, Permission, Principal
 from cpq.app.transaction import Tx
 from cpq.base.described import Described
@@ -139,7 +139,8 @@ def sweep(app: App) -> int:
 def _tenants_due(tx: Tx) -> list[str]:
     table = tables.agreement
     soon = tx.now.date() + timedelta(days=tx.policies.terms.renewal_due_days + 1)
-    query = sa.select(table.c.tenant_id).where(*_between(tx.now.date() - timedelta(days=1), soon)).distinct()
+    is_due = _between(tx.now.date() - timedelta(days=1), soon)
+    query = sa.select(table.c.tenant_id).where(*is_due, tenant_registry.is_served(table.c.tenant_id)).distinct()
     return sorted(tx.connection.scalars(query))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_rights, recorded_state
+from cpq.app import recorded_rights, recorded_state, tenant_registry
 from cpq.app.access import Caller
 from cpq.app.recorded_state import Part
 from cpq.app.transaction import Tx
@@ -135,7 +135,8 @@ def overdue(tx: Tx, limit: int, after: str = "") -> list[str]:
 
 def tenants_overdue(tx: Tx) -> list[str]:
     """The tenants that have such quotes."""
-    return sorted(tx.connection.scalars(_overdue(tx, tables.approval.c.tenant_id)))
+    column = tables.approval.c.tenant_id
+    return sorted(tx.connection.scalars(_overdue(tx, column).where(tenant_registry.is_served(column))))
 
 
 def add(tx: Tx, request: ApprovalRequest) -> None:
@@ -231,7 +232,8 @@ def held_due(tx: Tx, limit: int) -> list[HeldDecision]:
 def tenants_with_held_due(tx: Tx) -> list[str]:
     """The tenants that have such decisions."""
     held = tables.held_decision.c
-    query = sa.select(held.tenant_id).where(held.state == HoldState.HELD.value, held.due_at <= tx.now).distinct()
+    is_due = (held.state == HoldState.HELD.value) & (held.due_at <= tx.now)
+    query = sa.select(held.tenant_id).where(is_due, tenant_registry.is_served(held.tenant_id)).distinct()
     return sorted(tx.connection.scalars(query))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -47,8 +47,8 @@ def loop(app: App) -> Loop:
 def is_whole(app: App) -> bool:
     """Whether the index of every tenant can be read, has as many entries as products, and finds the first of them."""
     try:
-        return all(
-            app.read_unaudited(app.new_call(replace(ENGINE, tenant_id=tenant)), _is_whole) for tenant in _tenants(app)
+        return app.read_unaudited(
+            app.new_call(ENGINE), lambda tx: all(_is_whole(_within(tx, one)) for one in word_index.tenants(tx))
         )
     except CpqError as error:
         if error.__cause__ is not None and storage_fault(error.__cause__):
@@ -69,18 +69,19 @@ def state(app: App) -> str:
 
 def rebuild(app: App, progress: Progress = lambda _done, _total: None) -> int:
     """Write the index of all tenants again in one transaction; returns the number of products."""
-    tenants = _tenants(app)
+    tenants = app.read_unaudited(app.new_call(ENGINE), word_index.tenants)
 
     def work(tx: Tx) -> int:
         with large_work(tx.connection):
             word_index.clear(tx)
-            return sum(_index_all(replace(tx, principal=replace(ENGINE, tenant_id=one)), progress) for one in tenants)
+            return sum(_index_all(_within(tx, one), progress) for one in tenants)
 
     return app.upkeep(app.new_call(ENGINE), work)
 
 
-def _tenants(app: App) -> Sequence[str]:
-    return app.read_unaudited(app.new_call(ENGINE), word_index.tenants)
+def _within(tx: Tx, tenant_id: str) -> Tx:
+    """The same transaction in another tenant."""
+    return replace(tx, principal=replace(ENGINE, tenant_id=tenant_id))
 
 
 def _is_whole(tx: Tx) -> bool:

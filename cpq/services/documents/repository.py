@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cpq.app import recorded_state
+from cpq.app import recorded_state, tenant_registry
 from cpq.app.transaction import Tx
 from cpq.services.documents.scan_code import ScanCode
 from cpq.storage.schema import tables
@@ -61,7 +61,8 @@ def find(tx: Tx, document_id: str) -> IssuedDocument:
 
 def tenants(tx: Tx) -> list[str]:
     """Every tenant that has documents."""
-    return sorted(tx.connection.scalars(sa.select(tables.document.c.tenant_id).distinct()))
+    column = tables.document.c.tenant_id
+    return sorted(tx.connection.scalars(sa.select(column).where(tenant_registry.is_served(column)).distinct()))
 
 
 def checksums(tx: Tx) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
+from cpq.app import tenant_registry
 from cpq.app.transaction import Tx
 from cpq.storage.schema import tables
 from cpq.storage.tenants import of_tenant
@@ -42,7 +43,8 @@ class Claimed:
 
 def tenant_due(tx: Tx, webhook: str, due_by: datetime) -> str | None:
     """A tenant whose events are due, if any. It is a read, so that polling takes no write lock; one row is quick."""
-    due = sa.select(tables.event_delivery.c.tenant_id).where(*_due(webhook, due_by)).limit(1)
+    column = tables.event_delivery.c.tenant_id
+    due = sa.select(column).where(*_due(webhook, due_by), tenant_registry.is_served(column)).limit(1)
     return tx.connection.scalar(due)
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from cpq.app import Answer, App, Command, recorded_state
+from cpq.app import Answer, App, Command, recorded_state, tenant_registry
 from cpq.app.access import ENGINE, Permission, Principal
 from cpq.app.recorded_state import BASELINE, StateDiffersError
 from cpq.app.transaction import Tx
@@ -74,7 +74,9 @@ def _sweep(app: App, condition: _Condition, work: Callable[..., Answer]) -> int:
 
 def _tenants_over(tx: Tx, condition: _Condition) -> list[str]:
     """Tenants with quotes to expire. It is a read, so that a sweep that finds nothing leaves no audit entry."""
-    return sorted(tx.connection.scalars(sa.select(tables.quote.c.tenant_id).where(*condition(tx)).distinct()))
+    column = tables.quote.c.tenant_id
+    query = sa.select(column).where(*condition(tx), tenant_registry.is_served(column)).distinct()
+    return sorted(tx.connection.scalars(query))
 
 
 def _sweep_tenant(app: App, principal: Principal, work: Callable[..., Answer]) -> int:

@@ -1,4 +1,4 @@
-"""Tables of calls: callers, tokens, sessions, keys, shares, policies in use, audit entries, events, deliveries."""
+"""Tables of calls: tenants, callers, tokens, sessions, keys, shares, policies in use, audit, events, deliveries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint
 
 from cpq.storage.columns import Day, Json, Timestamp
 from cpq.storage.schema.table_parts import belongs_to, one_of, partial_index, table, text, texts, waiting, whole
+
+TENANT_STATES = ("active", "suspended")
+
+tenant = table(
+    "tenant",
+    text("name"),
+    text("state"),
+    Column("created_at", Timestamp, nullable=False),
+    PrimaryKeyConstraint("tenant_id"),
+    one_of("state", *TENANT_STATES),
+)
+"""Each tenant but `main`, which is there without a row: it is the one of the installation, and never closed."""
 
 principal = table(
     "principal",

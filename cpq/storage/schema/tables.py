@@ -16,6 +16,7 @@ from cpq.storage.schema.calls import (
     policy_set,
     principal,
     sign_in_link,
+    tenant,
     token,
 )
 from cpq.storage.schema.catalog import (
@@ -96,6 +97,7 @@ __all__ = [
     "search_corpus",
     "search_vector",
     "sign_in_link",
+    "tenant",
     "token",
     "web_alias",
     "web_page",
