@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -43,7 +42,7 @@ from cpq.console.sign_in import Entrance, sign_out
 from cpq.console.site import Site
 from cpq.console.template_files import Templates
 from cpq.console.verify import VerifyPage
-from cpq.console.visit import open_to_all, visited
+from cpq.console.visit import Visit, open_to_all, visited
 
 
 def build(app: App, document: DocumentBytes | None = None, loops: Sequence[Loop] = ()) -> Starlette:
@@ -157,7 +156,11 @@ def _document(site: Site, find: DocumentBytes | None) -> list[Route]:
     """The route of the customer's document, if there is a renderer."""
     if find is None:
         return []
-    return [Route("/quotes/{quote_id}/document", visited(site, partial(quote.document, find=find)))]
+
+    def document(visit: Visit) -> Response:
+        return quote.document(visit, find=find)
+
+    return [Route("/quotes/{quote_id}/document", visited(site, document))]
 
 
 def _provider(site: Site, entrance: Entrance) -> list[Route]:

@@ -40,13 +40,13 @@ sys.exit(code)
 
 NEEDED = {
     "token list": (430, {"sqlalchemy"}),
-    "audit show": (512, {"sqlalchemy"}),
+    "audit show": (440, {"sqlalchemy"}),
     "events list": (430, {"sqlalchemy"}),
     "quote list": (430, {"sqlalchemy"}),
-    "approvals list": (525, {"sqlalchemy"}),
+    "approvals list": (535, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
     "console link --user dana": (446, {"sqlalchemy"}),
-    "import accounts accounts.csv": (530, {"sqlalchemy", "pydantic"}),
+    "import accounts accounts.csv": (540, {"sqlalchemy", "pydantic"}),
     "export catalog": (505, {"sqlalchemy", "pydantic"}),
     "search find pump": (645, {"sqlalchemy", "numpy", "rich"}),
     "doctor": (750, {"sqlalchemy", "pydantic", "babel", "numpy"}),

@@ -342,7 +342,9 @@ def test_a_missing_required_product_is_a_warning_and_stops_the_send(app: App, to
         "CONFIGURATION_INVALID",
         created["warnings"][0],
     )
-    assert follow(tools, error)["line_items"]
+    check = follow(tools, error)
+    assert [violation["of"] for violation in check["violations"]] == ["prod_fp1200"]
+    assert check["next_call"]["tool"] == ("quote_revise" if status == "approved" else "quote_update")
     if status == "approved":
         tools("quote_revise", quote_id=quote_id, expected_version=1)
     version = version_of(tools, quote_id)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from cpq.services.quotes.importer import import_quotes
     from cpq.services.quotes.listed_quotes import list_for_people
     from cpq.services.quotes.policy_check import judge
+    from cpq.services.quotes.quote_ids import id_of, numbers_of
     from cpq.services.quotes.quote_pages import list_quotes
     from cpq.services.quotes.readiness import may_be_sent, require_current_price, require_unblocked
     from cpq.services.quotes.record import record_of
     from cpq.services.quotes.replay import Proof, replay_stored
-    from cpq.services.quotes.repository import id_of, numbers_of
     from cpq.services.quotes.review import compare, review_version
     from cpq.services.quotes.simulation import Simulation, count_quotes
     from cpq.services.quotes.views import get

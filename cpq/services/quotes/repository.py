@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import cache
@@ -27,8 +27,9 @@ from cpq.domain.quotes import internal, special_terms
 from cpq.domain.quotes.draft import Draft, load_change
 from cpq.domain.quotes.lifecycle import QuoteStatus, VersionStatus, status_at
 from cpq.domain.quotes.quote import Pricing, Quote, QuoteLine, QuoteVersion, stored_quantity
-from cpq.domain.quotes.quote_number import is_number, written
+from cpq.domain.quotes.quote_number import written
 from cpq.services.quotes.composition import Composition
+from cpq.services.quotes.quote_ids import id_of
 from cpq.storage.columns import JsonText, as_stored
 from cpq.storage.schema import tables
 from cpq.storage.statements import Reader, Statement
@@ -48,26 +49,6 @@ def find(tx: Tx, quote_id: str) -> Quote | None:
     """Lock a quote for a change; None if there is no such quote."""
     is_known = tx.connection.scalar(sa.select(tables.quote.c.id).where(*_root(tx, quote_id))) is not None
     return load(tx, quote_id, for_update=True) if is_known else None
-
-
-def id_of(tx: Tx, given: str) -> str:
-    """The id of the quote that has this id or this number; as given when no quote has it.
-
-    The one place that reads numbers: whatever takes the id of a quote takes its number. An id that looks like a
-    number comes first.
-    """
-    if not is_number(given):
-        return given
-    columns = tables.quote.c
-    query = sa.select(columns.id).where(tx.own(tables.quote), (columns.id == given) | (columns.number == given))
-    found = list(tx.connection.scalars(query))
-    return given if given in found or not found else found[0]
-
-
-def numbers_of(tx: Tx, quote_ids: Collection[str]) -> dict[str, str]:
-    """The numbers of the quotes among these ids."""
-    query = sa.select(tables.quote.c.id, tables.quote.c.number)
-    return dict(tx.connection.execute(query.where(tx.own_among(tables.quote.c.id, sorted(quote_ids)))).all())
 
 
 def load(
