@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cpq.app import Answer, App, Call, Command, Outcome, Record
 from cpq.app.access import Permission, Principal
+from cpq.app.shared_pace import SharedPace
 from cpq.base import traces
 from cpq.base.errors import Code, CpqError, nearest
 from cpq.base.metrics import REPLAYS, TOOL_CALLS, TOOL_SECONDS
@@ -148,7 +149,12 @@ class Registry:
         self._app = app
         self.tools = {tool.name: tool for tool in tools}
         self._limiter = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
-        self._lists = RateLimiter(min(app.settings.rate_limit_per_minute, LISTS_PER_MINUTE), app.effects)
+        lists_max = min(app.settings.rate_limit_per_minute, LISTS_PER_MINUTE)
+        self._lists = RateLimiter(lists_max, app.effects)
+        self.is_shared = not app.settings.is_sqlite
+        """Whether other servers may use the database, and the limits hold for all of them together."""
+        self._calls_of_all = SharedPace(app, "calls", app.settings.rate_limit_per_minute)
+        self._lists_of_all = SharedPace(app, "lists", lists_max)
 
     def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Never raises: every outcome becomes a result or the envelope, a log line, a metric and an audit entry."""
@@ -182,11 +188,15 @@ class Registry:
         return reply
 
     def take_turn(self, principal: Principal, method: str = "") -> None:
-        """Count a request of the caller, or raise RATE_LIMITED."""
+        """Count a request of the caller, or raise RATE_LIMITED. Where limits are shared, it may ask the database."""
         who = f"{principal.tenant_id}/{principal.caller}"
         if method == "tools/list":
             self._lists.take(who)
+            if self.is_shared:
+                self._lists_of_all.take(principal)
         self._limiter.take(who)
+        if self.is_shared:
+            self._calls_of_all.take(principal)
 
     def texts_of(self, name: str, reply: Reply) -> list[str]:
         """The text of a reply for a model: JSON, or prose if the tool answers in prose; a failure then has both."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -153,7 +154,8 @@ class Facade(MCPServer[None]):
         """The rate limit for all that is not a tool call. A list is large, and a client keeps it for minutes."""
         if ctx.method != COUNTED_BY_THE_REGISTRY and not ctx.method.startswith("notifications/"):
             try:
-                self.registry.take_turn(self._principal(), ctx.method)
+                count = partial(self.registry.take_turn, self._principal(), ctx.method)
+                await anyio.to_thread.run_sync(count) if self.registry.is_shared else count()
             except CpqError as error:
                 await self._refusals.wait(_caller(self._principal()))
                 raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error

@@ -229,9 +229,17 @@ class App:
                 return None
             raise unusable(self.settings, error) from error
 
-    def require_schema(self) -> None:
+    def may_use(self, found: str | None) -> bool:
+        """Whether this code may use a database at that migration: its own, or a newer one that admits older code."""
+        if found is None or found <= SCHEMA_VERSION:
+            return found == SCHEMA_VERSION
+        oldest = self.database.oldest_code()
+        return oldest is not None and oldest <= SCHEMA_VERSION
+
+    def require_schema(self, *, exactly: bool = False) -> None:
+        """Refuse a database that this code cannot use; `exactly`: also a newer one, which has tables unknown here."""
         found, name = self.schema_version(), self.settings.database_name
-        if found == SCHEMA_VERSION:
+        if found == SCHEMA_VERSION or (not exactly and self.may_use(found)):
             return
         if not self.database.exists():
             state = f"There is no database at {self.settings.sqlite_path.absolute()}."

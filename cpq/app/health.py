@@ -49,10 +49,12 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
         return {"database": stuck, "migrations": "unknown", **rest}
     try:
         found = app.schema_version()
-    except CpqError:
+        is_usable = app.may_use(found)
+    except (CpqError, sa.exc.SQLAlchemyError):
         return {"database": "does not answer", "migrations": "unknown", **rest}
-    expected = f"at {found}, needs {SCHEMA_VERSION}: run `cpq init`"
-    return {"database": _writes(app), "migrations": "ok" if found == SCHEMA_VERSION else expected, **rest}
+    to_do = "run `cpq init`" if found is None or found < SCHEMA_VERSION else "install the newer version"
+    expected = f"at {found}, needs {SCHEMA_VERSION}: {to_do}"
+    return {"database": _writes(app), "migrations": "ok" if is_usable else expected, **rest}
 
 
 def page_loop(app: App) -> Loop:

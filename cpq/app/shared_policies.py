@@ -73,8 +73,8 @@ class SharedPolicies(PolicyKeeper):
         try:
             with self._reading() as connection:
                 in_force = policy_store.last_used_hash(connection)
-                is_new = not policy_store.was_used(connection, mine.content_hash)
-            is_in_force = in_force in (None, mine.content_hash)
+                is_in_force = in_force in (None, mine.content_hash)
+                is_new = not is_in_force and not policy_store.was_used(connection, mine.content_hash)
             if self._may_store(mine) and (is_in_force or is_new or self._has_changed):
                 assert self.loaded is not None, "or it may not store them"
                 self._bring_into_use(self.loaded)

@@ -34,10 +34,15 @@ class RateLimiter:
             left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
             self._buckets[caller] = (left - 1 if left >= 1 else left, now)
         if left < 1:
-            wait = max(0.1, math.ceil((1 - left) * 600 / self._per_minute) / 10)
-            raise CpqError(
-                Code.RATE_LIMITED,
-                f"More than {self._per_minute} calls in a minute.",
-                retry_after_seconds=wait,
-                hint=f"Wait {wait} seconds, then repeat the same call.",
-            )
+            raise too_many(self._per_minute, (1 - left) * 60 / self._per_minute)
+
+
+def too_many(per_minute: int, seconds: float) -> CpqError:
+    """The refusal of a call for which there is room after this time."""
+    wait = max(0.1, math.ceil(seconds * 10) / 10)
+    return CpqError(
+        Code.RATE_LIMITED,
+        f"More than {per_minute} calls in a minute.",
+        retry_after_seconds=wait,
+        hint=f"Wait {wait} seconds, then repeat the same call.",
+    )

@@ -139,13 +139,14 @@ def _check_storage(app: App) -> Iterator[Finding]:
 
 
 def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
-    if found != SCHEMA_VERSION:
+    if not app.may_use(found):
         state = "there are no tables" if found is None else f"at {found}, this version needs {SCHEMA_VERSION}"
         is_newer = found is not None and found > SCHEMA_VERSION
         advice = "install the newer version of Quotewright" if is_newer else "run `cpq init`"
         yield Finding("migrations", State.PROBLEM, state, advice)
         return
-    yield Finding("migrations", State.OK, f"at {found}, the newest")
+    newest = "the newest" if found == SCHEMA_VERSION else f"newer than this version ({SCHEMA_VERSION}), which may go on"
+    yield Finding("migrations", State.OK, f"at {found}, {newest}")
     yield from _check_recovery(app)
     yield from check_record(app)
     if index_repair.is_whole(app):

@@ -34,6 +34,9 @@ else:
 SQLITE_SAFE_VERSION = (3, 51, 3)
 """Older versions have the WAL-reset bug. The writer gate avoids the overlap it needs; `cpq doctor` still warns."""
 
+CODE_FROM = "code from "
+"""The note in a PostgreSQL database before the migration whose code may use it, in the comment of `alembic_version`."""
+
 WRITE_DEADLINE_SECONDS = 15.0
 """How long a write may wait for its turn and retry before it answers UNAVAILABLE."""
 
@@ -110,6 +113,14 @@ class Database:
                         kept.invalidate()  # One that was opened on a read-only file stays read-only.
                     kept.close()
                     raise
+
+    def oldest_code(self) -> str | None:
+        """The migration whose code, and newer, may use this database; None where nobody wrote that down."""
+        if self.is_sqlite:
+            return None
+        with self._reader.connect() as connection:
+            noted = connection.exec_driver_sql("SELECT obj_description('alembic_version'::regclass)").scalar()
+        return str(noted).removeprefix(CODE_FROM) if str(noted).startswith(CODE_FROM) else None
 
     def try_write(self, deadline: float) -> None:
         """Write one row as it is, and commit: what a full disk or a read-only file refuses, this refuses too."""

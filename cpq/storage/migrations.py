@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cpq.base.clock import Effects
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
-from cpq.storage.engine import migrating_alone, migration_engine
+from cpq.storage.engine import CODE_FROM, migrating_alone, migration_engine
 
 if TYPE_CHECKING:
     from alembic import command
     from alembic import config as alembic_settings
+    from alembic import script as alembic_script
     from alembic.config import Config
 else:
     command = LateModule("alembic.command")
     alembic_settings = LateModule("alembic.config")
+    alembic_script = LateModule("alembic.script")
 
 
 def upgrade(settings: Settings, target: str = "head") -> None:
@@ -34,6 +37,19 @@ def downgrade(settings: Settings, target: str) -> None:
 def knows(version: str) -> bool:
     """Whether there is a migration of this number."""
     return any(shipped("migrations").joinpath("versions").glob(f"{version}_*.py"))
+
+
+def oldest_code(config: Config, version: str) -> str:
+    """The oldest code that may use a database at this migration.
+
+    A migration that says `older_code_goes_on = True` only adds what older code leaves alone (expand); one that moves
+    values (backfill) or takes something away (contract) says nothing, and then the code must know it.
+    """
+    script = alembic_script.ScriptDirectory.from_config(config)
+    found = script.get_revision(version)
+    while found.down_revision and getattr(found.module, "older_code_goes_on", False):
+        found = script.get_revision(str(found.down_revision))
+    return str(found.revision)
 
 
 def alembic_config() -> Config:
@@ -54,8 +70,19 @@ def _move(settings: Settings, move: Callable[[Config], None]) -> None:
             config.attributes["connection"] = connection
             move(config)
             _check_foreign_keys(connection)
+            _say_who_may_go_on(connection, config)
     finally:
         engine.dispose()
+
+
+def _say_who_may_go_on(connection: Connection, config: Config) -> None:
+    """Note in a PostgreSQL database which code may use it: servers are upgraded one after the other."""
+    if connection.dialect.name != "postgresql":
+        return
+    version = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    if version is not None:
+        note = f"{CODE_FROM}{oldest_code(config, version)}"
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{note}'")
 
 
 def _check_foreign_keys(connection: Connection) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,9 +13,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from cpq.app import App
+from cpq.app.health import readiness
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
 from cpq.base.settings import Settings, read_settings
+from cpq.services.backups.snapshot import save
 from cpq.storage import migrations
 from cpq.storage.engine import migration_engine
 from cpq.storage.schema import SCHEMA_VERSION, metadata
@@ -106,6 +109,66 @@ def test_a_server_without_tables_says_what_to_run(empty_store: Settings, clock: 
     with pytest.raises(CpqError) as refused:
         open_app(empty_store)
     assert str(refused.value.details["hint"]).startswith("Run `cpq init`")
+
+
+def _shape(settings: Settings) -> dict[str, Any]:
+    """Every column, key and index of a store by its name, each as text."""
+    engine = migration_engine(settings)
+    with engine.connect() as connection:
+        look = sa.inspect(connection)
+        found: dict[str, Any] = {}
+        for name in look.get_table_names():
+            found[name] = {"columns": {one["name"]: str(one) for one in look.get_columns(name)}}
+            rules = [*look.get_foreign_keys(name), *look.get_check_constraints(name), *look.get_indexes(name)]
+            found[name]["rules"] = {str(one) for one in [*rules, look.get_pk_constraint(name)]}
+    engine.dispose()
+    return found
+
+
+@pytest.mark.parametrize("empty_store", ["postgresql"], indirect=True)
+def test_a_migration_that_lets_older_code_go_on_only_adds(empty_store: Settings):
+    """What older code does not know may be there: new tables, and columns that it need not fill."""
+    script = ScriptDirectory.from_config(migrations.alembic_config())
+    marked = [one for one in script.walk_revisions() if getattr(one.module, "older_code_goes_on", False)]
+    for one in reversed(marked):
+        migrations.upgrade(empty_store, str(one.down_revision))
+        before = _shape(empty_store)
+        migrations.upgrade(empty_store, one.revision)
+        after = _shape(empty_store)
+        for name, table in before.items():
+            assert after[name]["rules"] == table["rules"], (one.revision, name)
+            new = after[name]["columns"].items() - table["columns"].items()
+            assert table["columns"].items() <= after[name]["columns"].items(), (one.revision, name)
+            assert all("'nullable': True" in text for _, text in new), (one.revision, name)
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("oldest", [SCHEMA_VERSION, "9998", None], ids=["goes-on", "too-old", "nothing-noted"])
+def test_servers_go_on_while_the_others_are_upgraded(store: Settings, tmp_path: Path, oldest: str | None):
+    """The database is at a migration that this code does not know, and says which code may use it."""
+    app = open_app(store)
+    with app.database.writing(0) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        note = f"'code from {oldest}'" if oldest else "NULL"
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS {note}")
+    if oldest == SCHEMA_VERSION:
+        assert readiness(app)["migrations"] == "ok"
+        open_app(store).close()
+        with pytest.raises(CpqError, match="newer than this version knows"):  # Its backup would lack what is new.
+            save(app, tmp_path / "x.zip", lambda _done, _total: None)
+    else:
+        assert readiness(app)["migrations"] == f"at 9999, needs {SCHEMA_VERSION}: install the newer version"
+        with pytest.raises(CpqError, match="newer than this version knows"):
+            open_app(store)
+    app.close()
+
+
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_a_migrated_database_says_which_code_may_use_it(store: Settings):
+    app = open_app(store)
+    oldest = migrations.oldest_code(migrations.alembic_config(), SCHEMA_VERSION)
+    assert app.database.oldest_code() == oldest <= SCHEMA_VERSION
+    app.close()
 
 
 def test_every_key_starts_with_the_tenant():

@@ -105,12 +105,23 @@ def watched_statements(see: Callable[[str], None]) -> Iterator[None]:
         sa.event.remove(Engine, "before_cursor_execute", note)
 
 
+NOW_AND_THEN = ("policy_set", "call_pace", "synchronous_commit")
+
+
 @contextmanager
 def counted_statements() -> Iterator[list[str]]:
-    """The statements that this thread sends meanwhile; the audit of reads follows later in a thread of its own."""
+    """The statements that this thread sends meanwhile; the audit of reads follows later in a thread of its own.
+
+    Without those that a process sends now and then: which policies are in force, and the pace of calls.
+    """
     seen: list[str] = []
     mine = threading.get_ident()
-    with watched_statements(lambda statement: seen.append(statement) if threading.get_ident() == mine else None):
+
+    def note(statement: str) -> None:
+        if threading.get_ident() == mine and not any(name in statement for name in NOW_AND_THEN):
+            seen.append(statement)
+
+    with watched_statements(note):
         yield seen
 
 

@@ -40,7 +40,8 @@ def copy(source: App, other: App, progress: Progress) -> Copied:
     shapes = portable_rows.shapes()
     if other.schema_version() is None or _is_older_and_empty(other):
         migrations.upgrade(other.settings)
-    other.require_schema()
+    source.require_schema(exactly=True)
+    other.require_schema(exactly=True)
     with source.database.reading() as connection, large_work(connection):
         portable_rows.unlimited(connection)
         made_at = source.effects.now()

@@ -152,7 +152,7 @@ def _require_schema_of(app: App, version: str) -> None:
     if found is None:
         migrations.upgrade(app.settings, version)
     elif found != version:
-        app.require_schema()
+        app.require_schema(exactly=True)
         with app.database.reading() as connection:
             rows = target.filled(connection, portable_rows.shapes())
         if rows:

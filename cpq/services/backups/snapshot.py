@@ -60,6 +60,7 @@ def save(app: App, target: Path, progress: Progress, *, with_audit_key: bool = F
     key = audit_key_text(app.settings) if with_audit_key else None
     if with_audit_key and key is None:
         raise CpqError(Code.VALIDATION_ERROR, "There is no audit key to put into the backup.", field="--with-audit-key")
+    app.require_schema(exactly=True)
     app.flush_audit()
     with archive.written(target) as writer:
         with app.database.reading() as connection, large_work(connection):

@@ -90,6 +90,15 @@ caller_bytes = table(
 )
 """How much each caller stored on the last day on which it stored something."""
 
+call_pace = table(
+    "call_pace",
+    text("caller"),
+    text("kind"),
+    whole("full_until"),
+    PrimaryKeyConstraint("tenant_id", "caller", "kind"),
+)
+"""Until when the calls of each caller so far fill its limit, in microseconds since 1970, for all servers together."""
+
 hidden_verdict = table(
     "hidden_verdict",
     text("caller"),

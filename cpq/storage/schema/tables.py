@@ -7,6 +7,7 @@ from cpq.storage.schema.approvals import approval, approval_vote, delegation, he
 from cpq.storage.schema.calls import (
     audit_entry,
     audit_head,
+    call_pace,
     caller_bytes,
     console_session,
     event,
@@ -62,6 +63,7 @@ __all__ = [
     "approval_vote",
     "audit_entry",
     "audit_head",
+    "call_pace",
     "caller_bytes",
     "catalog_revision",
     "catalog_word",
