@@ -130,15 +130,19 @@ def _loops(app: App) -> list[Loop]:
     A server that only searches leaves quotes to those that offer them.
     """
 
+    def publishes() -> bool:
+        """Other tenants may have webhooks where the main one has none."""
+        return bool(app.settings.webhook_list) or len(app.tenants) > 0
+
     def sweep() -> float:
         approvals.sweep_if_due(app)
-        if app.settings.webhook_list:
+        if publishes():
             quotes.sweep(app)
         return SWEEP_SECONDS
 
     def sweep_drafts() -> float:
         quotes.sweep_drafts(app)
-        if app.settings.webhook_list:
+        if publishes():
             agreements.sweep(app)
         return DRAFTS_SECONDS
 
@@ -149,7 +153,7 @@ def _loops(app: App) -> list[Loop]:
     loops: list[Loop] = []
     if app.settings.serves_deals:
         loops += [Loop("sweep", sweep), Loop("drafts", sweep_drafts), policy_loop(app)]
-    loops += delivery.loops(app) if app.settings.webhook_list else []
+    loops += delivery.loops(app) if app.settings.webhook_list or app.settings.transport != "stdio" else []
     if app.settings.transport != "stdio":  # Only the console holds decisions, and a short life needs no upkeep.
         loops += [Loop("decisions", take_decisions), page_loop(app), index_repair.loop(app)]
     sources = sources_of(app.settings.enabled_toolsets)

@@ -232,7 +232,8 @@ class Facade(MCPServer[None]):
             return prompts.recommended_order(self.registry.tools, wish)
 
     def _add_house_template(self) -> None:
-        settings = self.app.settings
+        def settings() -> Settings:
+            return self.app.of(self._principal().tenant_id).settings
 
         @self.prompt(
             house_template.PROMPT_NAME,
@@ -240,19 +241,19 @@ class Facade(MCPServer[None]):
             description=house_template.PROMPT_DESCRIPTION,
         )
         def draft_quote(wish: str = "") -> str:
-            return house_template.draft_prompt(settings, wish)
+            return house_template.draft_prompt(settings(), wish)
 
         @self.resource("template://house/quote", name="house_template", title="House template", mime_type=_MARKDOWN)
         def quote_skeleton() -> str:
             """The skeleton of a quote, part by part."""
-            return house_template.read(settings, house_template.QUOTE)
+            return house_template.read(settings(), house_template.QUOTE)
 
         @self.resource(
             "template://house/conventions", name="draft_conventions", title="Draft conventions", mime_type=_MARKDOWN
         )
         def draft_conventions() -> str:
             """How a draft is written: attribution, review blocks, verbatim text, no invented prices."""
-            return house_template.read(settings, house_template.CONVENTIONS)
+            return house_template.read(settings(), house_template.CONVENTIONS)
 
         @self.resource(
             "template://house/characteristics/{category}",
@@ -263,7 +264,7 @@ class Facade(MCPServer[None]):
         def characteristics(category: str) -> str:
             """The block of characteristics that a line of this category gets in a quote."""
             try:
-                return house_template.read_characteristics(settings, category)
+                return house_template.read_characteristics(settings(), category)
             except CpqError as error:
                 raise ResourceNotFoundError(error.message) from error
 

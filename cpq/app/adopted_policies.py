@@ -13,6 +13,7 @@ from cpq.app import policy_store
 from cpq.app.policy_keeper import HASH_SHOWN, PolicyKeeper
 from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
+from cpq.base.tenant_folders import MAIN_TENANT
 
 if TYPE_CHECKING:
     from cpq.domain.policy.policy_set import PolicySet
@@ -24,11 +25,18 @@ class AdoptedPolicies(PolicyKeeper):
     """The policies that were adopted last, as stored. The folder is only compared with them."""
 
     def __init__(
-        self, directory: Path, effects: Effects, deciders: Collection[str] | None, *, reading: Reading
+        self,
+        directory: Path,
+        effects: Effects,
+        deciders: Collection[str] | None,
+        *,
+        reading: Reading,
+        tenant_id: str = MAIN_TENANT,
     ) -> None:
         super().__init__(directory, effects, deciders)
         self._folder = PolicyKeeper(directory, effects, deciders)
         self._reading = reading
+        self._tenant_id = tenant_id
 
     def state(self) -> str:
         """`ok`, or that a changed folder waits for adoption. Looks at the folder now."""
@@ -50,7 +58,7 @@ class AdoptedPolicies(PolicyKeeper):
 
     def _first(self) -> PolicySet:
         with self._reading() as connection:
-            stored = policy_store.adopted(connection)
+            stored = policy_store.adopted(connection, self._tenant_id)
         if stored is None:
             raise CpqError(
                 Code.CONFIGURATION_INVALID,
@@ -62,7 +70,7 @@ class AdoptedPolicies(PolicyKeeper):
 
     def _changed(self) -> PolicySet | None:
         with self._reading() as connection:
-            found = policy_store.adopted_hash(connection)
+            found = policy_store.adopted_hash(connection, self._tenant_id)
         if self._current is None or found != self._current.content_hash:
             self.elsewhere = found  # Until they are read: others decide by them already.
             policies = self._first()

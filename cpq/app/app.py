@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
@@ -19,6 +21,7 @@ from cpq.app.adopted_policies import AdoptedPolicies
 from cpq.app.call import OUTCOME_OK, Answer, Call, Command, Outcome, Record
 from cpq.app.daily_bytes import DailyBytes
 from cpq.app.idempotency import Claim
+from cpq.app.loaded_tenants import LoadedTenant, LoadedTenants
 from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.shared_policies import SharedPolicies
 from cpq.app.transaction import Tx, UnpreparedError
@@ -29,7 +32,7 @@ from cpq.base.disk_space import DiskSpace
 from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import Settings, shipped
-from cpq.base.tenant_folders import MAIN_TENANT
+from cpq.base.tenant_folders import MAIN_TENANT, is_tenant_id
 from cpq.base.text import to_wire
 from cpq.storage.database_errors import (
     is_missing_table,
@@ -75,26 +78,23 @@ class App:
         self.audit_key = read_audit_key(settings)
         self.daily_bytes = DailyBytes(settings.caller_mb_per_day, self.effects)
         self.disk = DiskSpace(settings.home, settings.disk_free_mb_min, self.effects)
-        folder = settings.policies_dir or shipped("policies")
-        if settings.policies_adopt == "manual":
-            self.policies: PolicyKeeper = AdoptedPolicies(folder, self.effects, DECIDERS, reading=self.database.reading)
-        elif not self.database.is_sqlite:  # Servers of other machines may use it, with folders of their own.
-            self.policies = SharedPolicies(
-                folder,
-                self.effects,
-                DECIDERS,
-                reading=self.database.reading,
-                bring_into_use=self._bring_into_use,
-            )
-        else:
-            self.policies = PolicyKeeper(folder, self.effects, DECIDERS)
+        self.policies = self._keeper(MAIN_TENANT, settings.policies_dir or shipped("policies"))
         self.kept: dict[Any, Any] = {}
+        self.tenants = LoadedTenants(self.effects, self._keeper, settings.tenants_loaded_max)
         self.operator = replace(OPERATOR, tenant_id=settings.tenant)
         self.local_agent = replace(LOCAL_AGENT, tenant_id=settings.tenant)
         """Who calls over stdio, or with the shared token."""
         self._recorder = audit.Recorder(self._write_audit)
         self._next_sweep: dict[str, float] = {}
         """By tenant. The first sweep is immediate, because many processes live for less than an hour."""
+
+    def of(self, tenant_id: str) -> App | LoadedTenant:
+        """Settings, policies and caches of a tenant. Those of the main one are the engine's own."""
+        if tenant_id == MAIN_TENANT:
+            return self
+        if not is_tenant_id(tenant_id):
+            raise tenant_registry.unknown(tenant_id)
+        return self.tenants.get(self.settings, tenant_id)
 
     def new_call(self, principal: Principal | None = None, **options: Any) -> Call:
         return Call(principal or self.local_agent, self.effects.new_id("tr-"), **options)
@@ -328,7 +328,7 @@ class App:
         raise AssertionError("the loop returns or raises")
 
     def _read_once(self, call: Call, work: Callable[[Tx], T]) -> tuple[T, list[Callable[[Tx], None]]]:
-        self.policies.refresh()
+        self._refresh_policies(call)
         with self.database.reading() as connection:
             tx = self._tx(call, connection, writes=False)
             answer = work(tx)
@@ -336,12 +336,14 @@ class App:
         return answer, tx.afterwards
 
     def _write_once(self, call: Call, command: Command, key: str, work: Callable[[Tx], Answer]) -> Outcome:
-        self.policies.refresh()  # Loads a changed file before the turn of this write, not while others wait for it.
+        self._refresh_policies(
+            call
+        )  # Loads a changed file before the turn of this write, not while others wait for it.
         deadline = self.effects.monotonic() + WRITE_DEADLINE_SECONDS
         with self.database.writing(deadline) as connection:
             tx = self._tx(call, connection, writes=True)
             # A generated key only protects this call's own retries, and expires the next day.
-            days = self.settings.key_retention_days if command.idempotency_key else 1
+            days = tx.settings.key_retention_days if command.idempotency_key else 1
             claim = Claim(tx, command, key, call.trace_id, days)
             stored = claim.take()
             if stored is None:
@@ -363,7 +365,7 @@ class App:
         return Outcome(answer, replayed=stored is not None and not is_ours)
 
     def _upkeep_once(self, call: Call, work: Callable[[Tx], T]) -> T:
-        self.policies.refresh()
+        self._refresh_policies(call)
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
             tx = self._tx(call, connection, writes=True)
             answer = work(tx)
@@ -379,18 +381,20 @@ class App:
 
     def _tx(self, call: Call, connection: Connection, *, writes: bool) -> Tx:
         """The transaction that has just begun, at its moment and under the policies in force then."""
+        own: App | LoadedTenant = self
         if call.principal.tenant_id != MAIN_TENANT:
             tenant_registry.admit(connection, call.principal, writes=writes)
-        policies = self.policies.in_force()  # A write may have waited for its turn long after it was called.
-        now, kept = self.effects.now(), self.kept
+            own = self.of(call.principal.tenant_id)
+        policies = own.policies.in_force()  # A write may have waited for its turn long after it was called.
+        now = self.effects.now()
         return Tx(
             connection,
             call.principal,
             now,
             self.effects,
-            self.settings,
+            own.settings,
             policies,
-            kept,
+            own.kept,
             self.audit_key,
             retrieved=call.retrieved,
         )
@@ -411,9 +415,31 @@ class App:
             answer=answer,
         )
 
-    def _bring_into_use(self, loaded: Loaded) -> None:
+    def _keeper(self, tenant_id: str, folder: Path) -> PolicyKeeper:
+        """Keeps the policies of a tenant's folder by CPQ_POLICIES_ADOPT."""
+        reading = self.database.reading
+        if self.settings.policies_adopt == "manual":
+            return AdoptedPolicies(folder, self.effects, DECIDERS, reading=reading, tenant_id=tenant_id)
+        if self.database.is_sqlite:
+            return PolicyKeeper(folder, self.effects, DECIDERS)
+        # Servers of other machines may use the database, with folders of their own.
+        bring_into_use = partial(self._bring_into_use, tenant_id)
+        made = SharedPolicies(
+            folder, self.effects, DECIDERS, reading=reading, bring_into_use=bring_into_use, tenant_id=tenant_id
+        )
+        if tenant_id != MAIN_TENANT and isinstance(self.policies, SharedPolicies) and self.policies.is_server:
+            made.is_server = True
+        return made
+
+    def _bring_into_use(self, tenant_id: str, loaded: Loaded) -> None:
         with self.database.writing(self.effects.monotonic() + WRITE_DEADLINE_SECONDS) as connection:
-            policy_store.keep(connection, loaded, self.effects.now())
+            policy_store.keep(connection, loaded, self.effects.now(), tenant_id)
+
+    def _refresh_policies(self, call: Call) -> None:
+        if call.principal.tenant_id == MAIN_TENANT:
+            self.policies.refresh()
+        else:
+            self.tenants.refresh(call.principal.tenant_id)
 
     def _write_audit(self, tenant_id: str, batch: list[audit.Noted]) -> None:
         days = self.settings.query_retention_days

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cpq.app.access import OPERATOR
 from cpq.base.errors import Code, CpqError
 from cpq.base.late_modules import LateModule
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.base.text import canonical_json, read_json
 from cpq.storage.schema.tables import policy_set
 from cpq.storage.tenants import of_tenant
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 else:
     builder = LateModule("cpq.domain.policy.files.builder")
 
-TENANT = OPERATOR.tenant_id
-"""A server has one folder of policies for all tenants, and the operator keeps it."""
-
 
 class StoredSet(NamedTuple):
     content_hash: str
@@ -38,31 +35,31 @@ class StoredSet(NamedTuple):
     adopted_by: str | None
 
 
-def adopted(connection: Connection) -> StoredSet | None:
+def adopted(connection: Connection, tenant_id: str = MAIN_TENANT) -> StoredSet | None:
     """The set that was adopted last."""
-    return _newest(connection, policy_set.c.adopted_at)
+    return _newest(connection, tenant_id, policy_set.c.adopted_at)
 
 
-def adopted_hash(connection: Connection) -> str | None:
+def adopted_hash(connection: Connection, tenant_id: str = MAIN_TENANT) -> str | None:
     """The hash of `adopted`, without its files."""
-    found: str | None = connection.scalar(_ordered(sa.select(policy_set.c.content_hash), policy_set.c.adopted_at))
+    found: str | None = connection.scalar(_ordered(_HASH, tenant_id, policy_set.c.adopted_at))
     return found
 
 
-def last_used(connection: Connection) -> StoredSet | None:
+def last_used(connection: Connection, tenant_id: str = MAIN_TENANT) -> StoredSet | None:
     """The set that a server was the last to begin with or change to."""
-    return _newest(connection, policy_set.c.used_at)
+    return _newest(connection, tenant_id, policy_set.c.used_at)
 
 
-def last_used_hash(connection: Connection) -> str | None:
+def last_used_hash(connection: Connection, tenant_id: str = MAIN_TENANT) -> str | None:
     """The hash of `last_used`, without its files."""
-    found: str | None = connection.scalar(_ordered(sa.select(policy_set.c.content_hash), policy_set.c.used_at))
+    found: str | None = connection.scalar(_ordered(_HASH, tenant_id, policy_set.c.used_at))
     return found
 
 
-def was_used(connection: Connection, content_hash: str) -> bool:
+def was_used(connection: Connection, content_hash: str, tenant_id: str = MAIN_TENANT) -> bool:
     """Whether a server has ever used a set with this content."""
-    mine = of_tenant(policy_set, TENANT) & (policy_set.c.content_hash == content_hash)
+    mine = of_tenant(policy_set, tenant_id) & (policy_set.c.content_hash == content_hash)
     return connection.scalar(sa.select(policy_set.c.content_hash).where(mine)) is not None
 
 
@@ -84,21 +81,23 @@ def rebuilt(stored: StoredSet, deciders: Collection[str] | None) -> PolicySet:
     )
 
 
-def keep(connection: Connection, loaded: Loaded, now: datetime) -> None:
+def keep(connection: Connection, loaded: Loaded, now: datetime, tenant_id: str = MAIN_TENANT) -> None:
     """Store the set that a server uses, if it is not the one that was stored last."""
-    last = last_used(connection)
+    last = last_used(connection, tenant_id)
     files = canonical_json(loaded.texts)
     if last is None or (last.content_hash, last.files) != (loaded.policies.content_hash, files):
-        _store(connection, loaded.policies.content_hash, files=files, used_at=_after(now, last and last.used_at))
+        used_at = _after(now, last and last.used_at)
+        _store(connection, tenant_id, loaded.policies.content_hash, files=files, used_at=used_at)
 
 
 def adopt(tx: Tx, loaded: Loaded) -> bool:
     """Make a set the one in force; False when it is that already, and then nothing is changed."""
-    last, used = adopted(tx.connection), last_used(tx.connection)
+    last, used = adopted(tx.connection, tx.tenant_id), last_used(tx.connection, tx.tenant_id)
     if is_in_force(last, used, loaded):
         return False
     _store(
         tx.connection,
+        tx.tenant_id,
         loaded.policies.content_hash,
         files=canonical_json(loaded.texts),
         used_at=_after(tx.now, used and used.used_at),
@@ -125,15 +124,18 @@ def is_same(stored: StoredSet, loaded: Loaded) -> bool:
     return True
 
 
-def _newest(connection: Connection, moment: sa.Column[datetime]) -> StoredSet | None:
+def _newest(connection: Connection, tenant_id: str, moment: sa.Column[datetime]) -> StoredSet | None:
     columns = [policy_set.c[name] for name in StoredSet._fields]
-    row = connection.execute(_ordered(sa.select(*columns), moment)).first()
+    row = connection.execute(_ordered(sa.select(*columns), tenant_id, moment)).first()
     return None if row is None else StoredSet(*row)
 
 
-def _ordered(found: sa.Select[Any], moment: sa.Column[datetime]) -> sa.Select[Any]:
-    mine = of_tenant(policy_set, TENANT) & moment.is_not(None)
+def _ordered(found: sa.Select[Any], tenant_id: str, moment: sa.Column[datetime]) -> sa.Select[Any]:
+    mine = of_tenant(policy_set, tenant_id) & moment.is_not(None)
     return found.where(mine).order_by(moment.desc(), policy_set.c.content_hash).limit(1)
+
+
+_HASH = sa.select(policy_set.c.content_hash)
 
 
 def _after(now: datetime, last: datetime | None) -> datetime:
@@ -141,7 +143,7 @@ def _after(now: datetime, last: datetime | None) -> datetime:
     return now if last is None else max(now, last + timedelta(microseconds=1))
 
 
-def _store(connection: Connection, content_hash: str, **values: object) -> None:
+def _store(connection: Connection, tenant_id: str, content_hash: str, **values: object) -> None:
     changes = {name: sa.literal(value, policy_set.c[name].type) for name, value in values.items()}
     statement = upsert(connection.dialect.name, policy_set, changes)
-    connection.execute(statement.values(tenant_id=TENANT, content_hash=content_hash, **values))
+    connection.execute(statement.values(tenant_id=tenant_id, content_hash=content_hash, **values))

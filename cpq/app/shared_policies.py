@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from cpq.app import policy_store
 from cpq.app.policy_keeper import HASH_SHOWN, PolicyKeeper
 from cpq.base.clock import Effects
+from cpq.base.tenant_folders import MAIN_TENANT
 
 if TYPE_CHECKING:
     from cpq.app.policy_files import Loaded
@@ -37,16 +38,18 @@ class SharedPolicies(PolicyKeeper):
         *,
         reading: Reading,
         bring_into_use: Callable[[Loaded], None],
+        tenant_id: str = MAIN_TENANT,
     ) -> None:
         super().__init__(directory, effects, deciders)
         self._reading = reading
         self._bring_into_use = bring_into_use
-        self._is_server = self._has_changed = False
+        self._tenant_id = tenant_id
+        self.is_server = self._has_changed = False
         self._stored: Loaded | None = None
 
     def begin_to_serve(self) -> None:
         """From now on its new sets come into use; a command only compares its folder."""
-        self._is_server = True
+        self.is_server = True
         self._compare(self.current())
 
     def state(self) -> str:
@@ -72,9 +75,9 @@ class SharedPolicies(PolicyKeeper):
         """Find out which set is in force, and bring a new one of this server into use."""
         try:
             with self._reading() as connection:
-                in_force = policy_store.last_used_hash(connection)
+                in_force = policy_store.last_used_hash(connection, self._tenant_id)
                 is_in_force = in_force in (None, mine.content_hash)
-                is_new = not is_in_force and not policy_store.was_used(connection, mine.content_hash)
+                is_new = not is_in_force and not policy_store.was_used(connection, mine.content_hash, self._tenant_id)
             if self._may_store(mine) and (is_in_force or is_new or self._has_changed):
                 assert self.loaded is not None, "or it may not store them"
                 self._bring_into_use(self.loaded)
@@ -86,7 +89,7 @@ class SharedPolicies(PolicyKeeper):
 
     def _may_store(self, mine: PolicySet) -> bool:
         is_from_folder = self.loaded is not None and self.loaded.policies is mine
-        return self._is_server and is_from_folder and self.loaded is not self._stored
+        return self.is_server and is_from_folder and self.loaded is not self._stored
 
     @property
     def next_step(self) -> str:

@@ -54,9 +54,13 @@ def admit(connection: Connection, principal: Principal, *, writes: bool) -> None
         return
     rows = (_HELD if writes else _STATE).rows(connection, tenant=tenant_id)
     if not rows:
-        raise ClosedTenantError(Code.NOT_FOUND, f"There is no tenant {tenant_id!r}.", hint=TENANTS)
+        raise unknown(tenant_id)
     if rows[0][0] == TenantState.SUSPENDED and principal.caller != OPERATOR.caller:
         raise suspended(tenant_id)
+
+
+def unknown(tenant_id: str) -> ClosedTenantError:
+    return ClosedTenantError(Code.NOT_FOUND, f"There is no tenant {tenant_id[:40]!r}.", hint=TENANTS)
 
 
 def suspended(tenant_id: str) -> ClosedTenantError:

@@ -33,8 +33,13 @@ def _of_home(environ: Mapping[str, str], home: Path | None) -> dict[str, str]:
     named = home or (Path(environ["CPQ_HOME"]) if environ.get("CPQ_HOME") else None)
     if named is None:
         return {}
+    return read_file(named / ".env")
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """The variables of a file that only the operator could have written; none when there is no file."""
     try:
-        return _parsed(trusted_text(named / ".env", KIND))
+        return _parsed(trusted_text(path, KIND))
     except (FileNotFoundError, NotADirectoryError):
         return {}
 

@@ -104,6 +104,13 @@ class Settings:
         variable="CPQ_TENANT",
         description="the tenant of commands, of `cpq serve` over stdio, and of callers with the shared token",
     )
+    tenants_loaded_max: int = setting(
+        100,
+        at_least=1,
+        at_most=100_000,
+        variable="CPQ_TENANTS_LOADED_MAX",
+        description="of how many tenants beside `main` a server holds policies, settings and indexes in memory",
+    )
     database_url: str = setting(
         "",
         variable="CPQ_DATABASE_URL",

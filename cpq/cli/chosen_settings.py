@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from cpq.base import logs
+from cpq.base import logs, tenant_settings
 from cpq.base.settings import Settings, read_settings, strange_variables
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.cli.common_options import Options
 
 log = logging.getLogger("cpq.cli")
@@ -23,3 +24,11 @@ def settings_of(options: Options) -> Settings:
     for warning in strange_variables(env_file=options.env_file, home=options.home):
         log.warning(warning)
     return settings
+
+
+def own_settings_of(options: Options) -> Settings:
+    """The same for the tenant of --tenant or CPQ_TENANT, with what its folder has."""
+    settings = settings_of(options)
+    if settings.tenant == MAIN_TENANT:
+        return settings
+    return tenant_settings.settings_of(settings, settings.tenant)

@@ -11,25 +11,28 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import click
 import sqlalchemy as sa
 
 from cpq import __version__
-from cpq.app import Answer, App, audit, policy_store, tokens
+from cpq.app import Answer, App, audit, policy_store, tenant_registry, tokens
 from cpq.app.access import DECIDERS, OPERATOR
 from cpq.app.policy_files import load
 from cpq.app.policy_keeper import HASH_SHOWN
 from cpq.app.reconciliation import unsigned_states
+from cpq.app.tenant_registry import TenantState
 from cpq.app.transaction import Tx
+from cpq.base import tenant_settings
 from cpq.base.audit_key import FILE
 from cpq.base.disk_space import MEGABYTE, free_bytes, shortage
 from cpq.base.errors import CpqError
 from cpq.base.settings import TOOLSETS, Settings, shipped, strange_variables
 from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.cli import local_app
-from cpq.cli.chosen_settings import settings_of
+from cpq.cli.chosen_settings import own_settings_of, settings_of
 from cpq.cli.common_options import Options, json_option, pass_options
 from cpq.cli.output import moment, show_json, show_table
 from cpq.retrieval import docs
@@ -78,10 +81,10 @@ def doctor(options: Options) -> int:
     Example:
       cpq doctor
     """
-    settings = settings_of(options)
-    policies = _check_policies(settings)
+    settings, own = settings_of(options), own_settings_of(options)
+    policies = _check_policies(own)
     findings = [*_check_programs(), *_check_variables(options), *_check_database(settings), policies]
-    findings += [_check_model(), *_check_libraries(), _check_templates(settings), _check_disk(settings)]
+    findings += [_check_model(), *_check_libraries(), _check_templates(own), _check_disk(settings)]
     is_healthy = all(finding.state is not State.PROBLEM for finding in findings)
     if options.as_json:
         show_json({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
@@ -155,12 +158,32 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
         yield Finding("word index", State.PROBLEM, "lacks products or cannot be read", "run `cpq repair`")
     if is_installed():
         yield _check_vectors(app)
+    yield from _check_tenants(app)
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     if all(counts.values()):
         yield Finding("catalogue", State.OK, summary)
     else:
         yield Finding("catalogue", State.WARNING, summary, "load yours with `cpq import`, or `cpq init --sample`")
+
+
+def _check_tenants(app: App) -> Iterator[Finding]:
+    """How many there are, and the folders of those that cannot be used."""
+    with app.database.reading() as connection:
+        tenants = tenant_registry.listed(connection)[1:]
+    if not tenants or app.settings.tenant != MAIN_TENANT:
+        return
+    suspended = [one.id for one in tenants if one.state is not TenantState.ACTIVE]
+    found = f"{len(tenants):,} beside main" + (f", suspended: {', '.join(suspended)}" if suspended else "")
+    yield Finding("tenants", State.OK, found)
+    for one in tenants:
+        try:
+            own = tenant_settings.settings_of(app.settings, one.id)
+            if own.policies_dir is not None:
+                load(own.policies_dir, DECIDERS)
+            documents.design_of(own)
+        except CpqError as error:
+            yield Finding(f"tenant {one.id}", State.PROBLEM, error.message, str(error.details.get("hint", "")))
 
 
 def _check_vectors(app: App) -> Finding:
@@ -258,7 +281,8 @@ def _check_adopted(settings: Settings, folder: Path) -> Finding:
     try:
         with closing(App(settings)) as app:
             app.require_schema()
-            state, in_use = app.policies.state(), app.policies.current().content_hash[:HASH_SHOWN]
+            policies = app.of(settings.tenant).policies
+            state, in_use = policies.state(), policies.current().content_hash[:HASH_SHOWN]
     except CpqError as error:
         return Finding("policies", State.PROBLEM, error.message, str(error.details.get("hint", "")))
     if state == "ok":
@@ -272,7 +296,8 @@ def _without_folder(settings: Settings) -> str:
     try:
         with closing(App(settings)) as app:
             app.require_schema()
-            stored = local_app.read(app, "policy_stored", lambda tx: policy_store.last_used(tx.connection))
+            find = partial(policy_store.last_used, tenant_id=settings.tenant)
+            stored = local_app.read(app, "policy_stored", lambda tx: find(tx.connection))
             if stored is None:
                 return "does not start"
             policy_store.rebuilt(stored, DECIDERS)

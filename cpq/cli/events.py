@@ -134,7 +134,7 @@ def deliver(options: Options) -> int:
       cpq events deliver
     """
     with local_app.opened(options) as app:
-        if not app.settings.webhook_list:
+        if not app.of(app.settings.tenant).settings.webhook_list:
             hint = "Set CPQ_WEBHOOKS and CPQ_WEBHOOK_SECRET."
             raise CpqError(Code.CONFLICT, "No webhook is configured.", hint=hint)
         expired = quotes.sweep(app) + quotes.sweep_drafts(app)

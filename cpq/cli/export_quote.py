@@ -71,7 +71,7 @@ def _pdf(app: App, request: documents.DocumentRequest) -> bytes:
 
 
 def _text(app: App, request: documents.DocumentRequest, form: str) -> bytes:
-    design = documents.design_of(app.settings)
+    design = documents.design_of(app.of(app.settings.tenant).settings)
 
     def work(tx: Tx) -> Answer:
         return {"text": quote_files.export(tx, request, form, design)}

@@ -36,7 +36,7 @@ def export_order(options: Options, order_id: str, form: str | None, output: Path
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"There is no folder {output.parent}: create it, or give another --output.")
     with local_app.opened(options) as app:
-        design = documents.design_of(app.settings)
+        design = documents.design_of(app.of(app.settings.tenant).settings)
 
         def work(tx: Tx) -> Answer:
             return {"text": order_exporter.export(tx, order_id, str(form), design)}

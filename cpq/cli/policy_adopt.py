@@ -46,7 +46,10 @@ def adopt(options: Options, expected: str | None, dry_run: bool) -> None:
         before, used = local_app.read(
             app,
             "policy_adopted",
-            lambda tx: (policy_store.adopted(tx.connection), policy_store.last_used(tx.connection)),
+            lambda tx: (
+                policy_store.adopted(tx.connection, tx.tenant_id),
+                policy_store.last_used(tx.connection, tx.tenant_id),
+            ),
             needs=Permission.ADMINISTER,
         )
         is_new = not policy_store.is_in_force(before, used, loaded)

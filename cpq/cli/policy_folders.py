@@ -15,7 +15,7 @@ from cpq.base.errors import CpqError
 from cpq.base.late_modules import LateModule
 from cpq.base.settings import shipped
 from cpq.base.text import shown_on_one_line
-from cpq.cli.chosen_settings import settings_of
+from cpq.cli.chosen_settings import own_settings_of, settings_of
 from cpq.cli.common_options import Options
 from cpq.domain.policy.policy_set import PolicySet
 
@@ -29,7 +29,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 def chosen(options: Options, given: Path | None) -> Path:
     """The given folder, or else the one in use."""
-    return given or settings_of(options).policies_dir or shipped("policies")
+    return given or own_settings_of(options).policies_dir or shipped("policies")
 
 
 def remark(options: Options, given: Path | None) -> None:
@@ -38,7 +38,7 @@ def remark(options: Options, given: Path | None) -> None:
         return
     try:
         with local_app.opened(options) as app:
-            state = app.policies.state()
+            state = app.of(app.settings.tenant).policies.state()
     except CpqError as error:
         state = f"{error.message} {error.details.get('hint', '')}"
     if state != "ok":

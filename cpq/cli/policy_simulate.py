@@ -54,7 +54,7 @@ def simulate(options: Options, new: Path, old: Path | None, against: str) -> Non
     count = 0
     with local_app.opened(options) as app, Meter("Deciding quotes", app.effects) as meter:
         is_adopted = old is None and app.settings.policies_adopt == "manual"
-        before = app.policies.current() if is_adopted else loaded(chosen(options, old))
+        before = app.of(app.settings.tenant).policies.current() if is_adopted else loaded(chosen(options, old))
         spare_the_collector()
         for page, total in _pages(app, before, after, against):
             count += page.quotes

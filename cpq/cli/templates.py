@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cpq.base.settings import shipped
-from cpq.cli.chosen_settings import settings_of
+from cpq.cli.chosen_settings import own_settings_of
 from cpq.cli.common_options import Options, pass_options
 from cpq.cli.folder_copy import TARGET, copy_folder
 
@@ -32,5 +32,5 @@ def copy_templates(options: Options, target: Path) -> None:
     Example:
       cpq templates copy ./templates
     """
-    source = settings_of(options).templates_dir or shipped("pdf_templates")
+    source = own_settings_of(options).templates_dir or shipped("pdf_templates")
     copy_folder(source, target, variable="CPQ_TEMPLATES_DIR", what="templates")

@@ -21,7 +21,6 @@ from cpq.console.forms import require_own_form
 from cpq.console.quote import DocumentBytes
 from cpq.console.security_headers import POLICY, as_header
 from cpq.console.site import STATUS, Site
-from cpq.services import documents
 from cpq.services.quotes import acceptance_links
 from cpq.services.quotes.acceptance_links import LinkState, Offer
 
@@ -62,7 +61,7 @@ class AcceptPage:
         try:
             return self._shown(request, self._offer(request))
         except CpqError as error:
-            return self._refused(error)
+            return self._refused(request, error)
 
     def take(self, request: Request, form: Mapping[str, str]) -> Response:
         """Accept what the form showed. Sending it twice accepts once."""
@@ -77,7 +76,7 @@ class AcceptPage:
                 return self._shown(request, offer, form, problem)
             self._accept(request, offer, form)
         except CpqError as error:
-            return self._refused(error)
+            return self._refused(request, error)
         return RedirectResponse(request.url.path, 303)
 
     def document(self, request: Request, _form: Mapping[str, str]) -> Response:
@@ -90,7 +89,7 @@ class AcceptPage:
             if content is None:
                 raise CpqError(Code.NOT_FOUND, "There is no document.")
         except CpqError as error:
-            return self._refused(error)
+            return self._refused(request, error)
         headers = {
             "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
             "Content-Disposition": f'inline; filename="{offer.details["quote"]["number"]}.pdf"',
@@ -124,10 +123,11 @@ class AcceptPage:
         self, request: Request, offer: Offer, form: Mapping[str, str] | None = None, problem: str | None = None
     ) -> Response:
         if offer.state is LinkState.OVER:
-            return self._page(409, state="not_current", title=OVER[0], message=OVER[1])
+            return self._page(request, 409, state="not_current", title=OVER[0], message=OVER[1])
         quote = offer.details["quote"]
         is_open = offer.state is LinkState.OPEN
         return self._page(
+            request,
             400 if problem else 200,
             state="" if is_open else "current",
             title="Our offer to you" if is_open else "You have accepted this offer",
@@ -146,7 +146,7 @@ class AcceptPage:
             name_max=NAME_MAX,
         )
 
-    def _refused(self, error: CpqError) -> Response:
+    def _refused(self, request: Request, error: CpqError) -> Response:
         if error.code is Code.CONFLICT:
             title, message = OVER
         elif isinstance(error, ClosedTenantError) and error.code is Code.FORBIDDEN:
@@ -156,10 +156,10 @@ class AcceptPage:
         wait: Any = error.details.get("retry_after_seconds", 5)
         status = STATUS.get(error.code, 500)
         headers = {"Retry-After": str(int(wait) + 1)} if status in (429, 503) else {}
-        return self._page(status, headers, state="unknown", title=title, message=message)
+        return self._page(request, status, headers, state="unknown", title=title, message=message)
 
-    def _page(self, status: int, headers: Mapping[str, str] | None = None, **values: Any) -> Response:
-        seller = documents.design_of(self._app.settings).brand.company.name
+    def _page(self, request: Request, status: int, headers: Mapping[str, str] | None = None, **values: Any) -> Response:
+        seller = self._site.seller(sessions.tenant_of(str(request.path_params["code"])))
         values = {"offer": None, "seller": seller, "style": self._style, **values}
         page = self._site.templates.render("accept.html", **values)
         return HTMLResponse(page, status, {**self._headers, **(headers or {})})

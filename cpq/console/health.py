@@ -31,7 +31,7 @@ def show(visit: Visit) -> Response:
             "faults": faults,
             "waiting": queue["total"],
             "oldest": queue["items"][0]["requested_at"] if queue["items"] else None,
-            "policy_hash": visit.app.policies.current().content_hash,
+            "policy_hash": visit.policies.current().content_hash,
         }
 
     answer = visit.read("health", work)
@@ -39,7 +39,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "health.html",
         **answer,
-        parts=readiness(visit.app, visit.request.app.state.loops),
+        parts=readiness(visit.app, visit.request.app.state.loops) | {"policies": visit.policies.state()},
         database="SQLite" if settings.is_sqlite else "PostgreSQL",
         version=__version__,
         schema_version=SCHEMA_VERSION,

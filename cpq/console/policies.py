@@ -22,7 +22,7 @@ from cpq.domain.policy.policy_set import Ladder, PolicySet, unit_of
 
 def show(visit: Visit) -> Response:
     """Shows the policies in use, and the results of their tests."""
-    keeper = visit.app.policies
+    keeper = visit.policies
     in_use: list[PolicySet] = []
 
     def work(tx: Tx) -> Answer:

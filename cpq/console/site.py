@@ -15,10 +15,12 @@ from cpq.app import App
 from cpq.app.sessions import Session
 from cpq.base import traces
 from cpq.base.errors import Code, CpqError
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.console.cookies import Cookies
 from cpq.console.forms import read_form
 from cpq.console.security_headers import protected
 from cpq.console.template_files import Templates
+from cpq.services import documents
 
 log = logging.getLogger("cpq.console")
 
@@ -87,6 +89,12 @@ class Site:
             fault = CpqError(Code.INTERNAL_ERROR, "Something went wrong on the server.", hint=f"In the log: {trace_id}")
             response = self.refusal(request, fault)
         return protected(response)
+
+    def seller(self, tenant_id: str) -> str:
+        """The name on public pages; empty for a tenant that was not answered yet: strangers make up links."""
+        if tenant_id != MAIN_TENANT and tenant_id not in self.app.tenants:
+            return ""
+        return documents.design_of(self.app.of(tenant_id).settings).brand.company.name
 
     def refusal(self, request: Request, error: CpqError, session: Session | None = None) -> Response:
         """The error page, with what to do."""

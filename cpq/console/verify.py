@@ -15,6 +15,7 @@ from cpq.app.access import ENGINE
 from cpq.app.tenant_registry import ClosedTenantError
 from cpq.base.errors import Code, CpqError
 from cpq.base.rate_limit import RateLimiter
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.console.security_headers import POLICY, as_header
 from cpq.console.site import STATUS, Site
 from cpq.services import documents
@@ -60,8 +61,8 @@ class VerifyPage:
             standing = self._standing(request)
         except CpqError as error:
             wait: Any = error.details.get("retry_after_seconds", 5)
-            return self._page("busy", BUSY, STATUS.get(error.code, 500), {"Retry-After": str(int(wait) + 1)})
-        return self._page(standing.value, TEXTS[standing])
+            return self._page(request, "busy", BUSY, STATUS.get(error.code, 500), {"Retry-After": str(int(wait) + 1)})
+        return self._page(request, standing.value, TEXTS[standing])
 
     def _standing(self, request: Request) -> Standing:
         code = documents.read_code(request.query_params)
@@ -77,9 +78,15 @@ class VerifyPage:
             raise
 
     def _page(
-        self, state: str, texts: tuple[str, str], status: int = 200, headers: Mapping[str, str] | None = None
+        self,
+        request: Request,
+        state: str,
+        texts: tuple[str, str],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
-        seller = documents.design_of(self._site.app.settings).brand.company.name
+        code = documents.read_code(request.query_params)
+        seller = self._site.seller(code.tenant_id if code else MAIN_TENANT)
         title, message = texts
         page = self._site.templates.render(
             "verify.html", seller=seller, state=state, title=title, message=message, style=self._style

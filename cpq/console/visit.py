@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cpq.app import Answer, App, Call, Command
 from cpq.app.access import Permission, Principal
+from cpq.app.policy_keeper import PolicyKeeper
 from cpq.app.sessions import Session
 from cpq.app.transaction import Tx
 from cpq.base.errors import CpqError
@@ -47,6 +48,11 @@ class Visit:
     @property
     def app(self) -> App:
         return self.site.app
+
+    @property
+    def policies(self) -> PolicyKeeper:
+        """Those of the person's tenant."""
+        return self.app.of(self.principal.tenant_id).policies
 
     def query(self, name: str, default: str = "") -> str:
         """A parameter of the address, trimmed; invalid text is refused."""

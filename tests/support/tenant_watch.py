@@ -27,7 +27,7 @@ OVER_ALL_TENANTS = {
     "cpq/services/backups/target.py": {"tenants"},
     "cpq/services/catalog/word_index.py": {"clear", "index", "tenants"},
     "cpq/services/documents/repository.py": {"tenants"},
-    "cpq/services/events/claims.py": {"tenant_due"},
+    "cpq/services/events/claims.py": {"due_elsewhere"},
     "cpq/services/quotes/expiry.py": {"_tenants_over"},
     "cpq/services/agreements/renewals.py": {"_tenants_due"},
 }

@@ -69,7 +69,7 @@ def test_a_tenant_without_a_folder_has_no_pages(app: App):
     for name, arguments in {**calls, "get_status": {}}.items():
         refused = tools.error(name, **arguments)
         assert refused["code"] == "UNAVAILABLE", name
-        assert refused["message"] == "CPQ_DOCS_DIRS has no folder for the tenant beta, so there are no pages."
+        assert refused["message"] == "The tenant beta has no folder of pages."
 
 
 def test_the_server_keeps_up_with_each_folder_and_stores_vectors_for_its_tenant(app: App):

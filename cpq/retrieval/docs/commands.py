@@ -183,10 +183,11 @@ def require(settings: Settings) -> None:
 def _folder(owner: App | Tx, tenant_id: str = MAIN_TENANT) -> PageFolder:
     """The folder of a tenant in this process, for a transaction that of its caller; created on first use."""
     tenant_id = owner.tenant_id if isinstance(owner, Tx) else tenant_id
-    kept: PageFolder | None = owner.kept.get((_KEPT, tenant_id))
+    own = owner if isinstance(owner, Tx) else owner.of(tenant_id)
+    kept: PageFolder | None = own.kept.get((_KEPT, tenant_id))
     if kept is None:
-        fresh = PageFolder(_root(owner.settings, tenant_id), owner.effects, tenant_id)
-        kept = owner.kept.setdefault((_KEPT, tenant_id), fresh)
+        fresh = PageFolder(_root(own.settings, tenant_id), owner.effects, tenant_id)
+        kept = own.kept.setdefault((_KEPT, tenant_id), fresh)
     return kept
 
 
@@ -200,12 +201,12 @@ def _refreshed(tx: Tx, folder: PageFolder) -> State:
 
 def _root(settings: Settings, tenant_id: str) -> Path:
     """The folder of a tenant. Another tenant's is never used instead."""
-    root = settings.docs_roots.get(tenant_id)
+    root = settings.docs_roots[MAIN_TENANT] if tenant_id == MAIN_TENANT else settings.docs_dir
     if root is None:
         raise CpqError(
             Code.UNAVAILABLE,
-            f"CPQ_DOCS_DIRS has no folder for the tenant {tenant_id}, so there are no pages.",
-            hint="Ask the operator to add the folder with the Markdown pages of this tenant to CPQ_DOCS_DIRS.",
+            f"The tenant {tenant_id} has no folder of pages.",
+            hint="The operator puts its Markdown into CPQ_HOME/tenants/ID/docs, or names a folder in CPQ_DOCS_DIRS.",
         )
     return root
 

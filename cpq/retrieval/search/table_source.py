@@ -80,7 +80,8 @@ def embed_round(
 
     for source in sources:
         app.read_unaudited(app.new_call(ENGINE), partial(follow, source=source))
-    for key, corpus in list(app.kept.items()):
+    everything = [app.kept, *(loaded.kept for loaded in app.tenants.all())]
+    for key, corpus in [one for kept in everything for one in list(kept.items())]:
         if isinstance(corpus, Corpus) and corpus.has_missing():
             call = app.new_call(replace(ENGINE, tenant_id=key[0]))
             vector_repository.embed(app, call, corpus, limit=ROUND)

@@ -14,7 +14,9 @@ from typing import Literal
 
 from cpq.app import App, Call
 from cpq.app.transaction import Tx
+from cpq.base.clock import Effects
 from cpq.base.errors import Code, CpqError
+from cpq.base.settings import Settings
 from cpq.retrieval.search import table_source, vector_repository
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.web import repository
@@ -62,11 +64,10 @@ class Got:
 
 
 class Web:
-    """One per process: the robots rules of sites, the time of the next request to each, and the fetcher."""
+    """One per tenant: the robots rules of sites, the time of the next request to each, and the fetcher."""
 
-    def __init__(self, app: App) -> None:
-        settings = app.settings
-        self._effects = app.effects
+    def __init__(self, settings: Settings, effects: Effects) -> None:
+        self._effects = effects
         self._pause = settings.web_pause_seconds
         self._lock = threading.Lock()
         self._next_turn: dict[str, float] = {}
@@ -74,7 +75,7 @@ class Web:
         """Until when it is valid, and the rules, or why they could not be fetched."""
         self.fresh_for = timedelta(hours=settings.web_fresh_hours)
         self.fetcher = Fetcher(
-            app.effects,
+            effects,
             allowed_hosts=read_allowed(settings.web_allowed_hosts),
             bytes_max=settings.web_page_bytes_max,
         )
@@ -148,9 +149,10 @@ class Web:
             self._effects.sleep(min(SLICE_SECONDS, left))
 
 
-def web_of(app: App) -> Web:
-    """The instance of this process; created on first use."""
-    found: Web = app.kept.get(Web) or app.kept.setdefault(Web, Web(app))
+def web_of(app: App, tenant_id: str) -> Web:
+    """The instance of a tenant, which may ask other private hosts than others; created on first use."""
+    own = app.of(tenant_id)
+    found: Web = own.kept.get(Web) or own.kept.setdefault(Web, Web(own.settings, app.effects))
     return found
 
 
@@ -160,7 +162,7 @@ def get_page(app: App, call: Call, address: Address, *, is_fresh_enough: bool = 
     With `is_fresh_enough` a recently checked page is used as it is; otherwise the site is asked whether the page has
     changed. A page whose turn comes after `until`, a moment of the engine's clock, is not fetched.
     """
-    web = web_of(app)
+    web = web_of(app, call.principal.tenant_id)
     known = _look(app, call, address.url)
     if known is not None and is_fresh_enough and app.effects.now() < known.checked_at + web.fresh_for:
         return Got(address.url, "fresh", known)

@@ -35,7 +35,7 @@ def issue(app: App, call: Call, record: Record, request: DocumentRequest, progre
 
     Rendering happens outside of any transaction; file and record are stored together, or neither.
     """
-    store, design = Store(app.settings.home), design_of(app.settings)
+    store, design = Store(app.settings.home), design_of(app.of(call.principal.tenant_id).settings)
     earlier = app.recall(call, record.command)
     if earlier is not None:
         _restore(app, call, str(earlier["document_id"]), store, design, progress)
@@ -88,7 +88,7 @@ def read_document(settings: Settings, checksum: str) -> bytes:
 
 def restore_files(app: App, progress: Callable[[int, int], None]) -> tuple[int, int]:
     """Render again every document whose file is lost or damaged; returns how many are back, and how many cannot be."""
-    store, design = Store(app.settings.home), design_of(app.settings)
+    store = Store(app.settings.home)
     lost: list[tuple[Call, str]] = []
     for tenant_id in app.read_unaudited(app.new_call(ENGINE), repository.tenants):
         call = app.new_call(replace(ENGINE, tenant_id=tenant_id))
@@ -98,6 +98,7 @@ def restore_files(app: App, progress: Callable[[int, int], None]) -> tuple[int, 
     for done, (call, document_id) in enumerate(lost):
         progress(done, len(lost))
         try:
+            design = design_of(app.of(call.principal.tenant_id).settings)
             _restore(app, call, document_id, store, design, lambda _done, _total, _what: None)
             restored += 1
         except CpqError as error:

@@ -28,6 +28,8 @@ EVERY_TEMPLATE = (*TEMPLATES, ORDER_CONFIRMATION)
 
 FILES_MAX = 500
 LOOK_SECONDS = 1.0
+DESIGNS_MAX = 32
+"""Designs in memory. Each tenant may have one."""
 
 
 def _plain_name(name: str) -> str:
@@ -155,6 +157,8 @@ def load_design(folder: Path) -> Design:
     looked_at, design = _SEEN.get(folder, (0.0, None))
     if design is None or time.monotonic() - looked_at > LOOK_SECONDS:
         design = _look(folder)
+        if len(_SEEN) >= DESIGNS_MAX:
+            _SEEN.clear()
         _SEEN[folder] = (time.monotonic(), design)
     return design
 
@@ -171,7 +175,7 @@ def _look(folder: Path) -> Design:
     return _load(folder, seen)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=DESIGNS_MAX)
 def _load(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> Design:
     needed = [folder / "branding.yaml", *(folder / f"{name}.html" for name in TEMPLATES)]
     for path in needed:

@@ -25,6 +25,9 @@ log = logging.getLogger("cpq.documents")
 WORKERS_MAX = 2
 """Workers that render at a time; each uses a whole processor."""
 
+FOLDERS_MAX = 4
+"""Folders of templates whose workers are kept warm; each tenant may have one."""
+
 DOCUMENTS_MAX = 200
 """Documents per worker before it is replaced, because its libraries leak memory."""
 
@@ -56,6 +59,7 @@ class Workers:
         self._idle: list[_Worker] = []
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(WORKERS_MAX)
+        self._is_closed = False
 
     def render(self, job: bytes, *, effects: Effects, seconds_max: float, progress: Progress) -> Made:
         """Render the job; TIMEOUT after `seconds_max`. An error raised by `progress` cancels the job."""
@@ -86,7 +90,7 @@ class Workers:
 
     def close(self) -> None:
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle, self._idle, self._is_closed = self._idle, [], True
         for worker in idle:
             worker.kill()
 
@@ -111,11 +115,12 @@ class Workers:
             worker.kill()  # It has ended already; this frees its resources.
 
     def _give_back(self, worker: _Worker) -> None:
-        if worker.documents >= DOCUMENTS_MAX:
-            worker.kill()
-            return
         with self._lock:
-            self._idle.append(worker)
+            is_kept = worker.documents < DOCUMENTS_MAX and not self._is_closed
+            if is_kept:
+                self._idle.append(worker)
+        if not is_kept:
+            worker.kill()
 
 
 _ALL: dict[Path, Workers] = {}
@@ -123,11 +128,13 @@ _ALL_LOCK = threading.Lock()
 
 
 def workers_for(folder: Path) -> Workers:
-    """The workers of a folder, one set per process."""
+    """The workers of a folder, of the few that were used last."""
     with _ALL_LOCK:
-        if folder not in _ALL:
-            _ALL[folder] = Workers(folder)
-        return _ALL[folder]
+        workers = _ALL.pop(folder, None) or Workers(folder)
+        _ALL[folder] = workers  # As the last one: the folder that was used longest ago makes room.
+        for other in list(_ALL)[:-FOLDERS_MAX]:
+            _ALL.pop(other).close()
+        return workers
 
 
 @atexit.register

@@ -41,18 +41,26 @@ class Claimed:
     body: Mapping[str, object]
 
 
-def tenant_due(tx: Tx, webhook: str, due_by: datetime) -> str | None:
-    """A tenant whose events are due, if any. It is a read, so that polling takes no write lock; one row is quick."""
-    column = tables.event_delivery.c.tenant_id
-    due = sa.select(column).where(*_due(webhook, due_by), tenant_registry.is_served(column)).limit(1)
-    return tx.connection.scalar(due)
+def is_due(tx: Tx, webhook: str, due_by: datetime) -> bool:
+    """Whether the tenant has events that are due. It is a read, so that polling takes no write lock."""
+    due = sa.select(sa.exists().where(tx.own(tables.event_delivery), *_due(due_by, webhook)))
+    return bool(tx.connection.scalar(due))
+
+
+def due_elsewhere(tx: Tx, due_by: datetime) -> tuple[str, str] | None:
+    """Another tenant whose events are due, and the name of the webhook that they are for, if there is one."""
+    delivery = tables.event_delivery.c
+    is_other = (delivery.tenant_id != tx.tenant_id) & tenant_registry.is_served(delivery.tenant_id)
+    due = sa.select(delivery.tenant_id, delivery.webhook).where(is_other, *_due(due_by))
+    row = tx.connection.execute(due.order_by(delivery.due_at).limit(1)).one_or_none()
+    return None if row is None else (row.tenant_id, row.webhook)
 
 
 def claim(tx: Tx, webhook: str, due_by: datetime) -> Claimed | None:
     """Claim the delivery that has been due for longest, if any; nobody else gets it while the claim lasts."""
     chosen = (
         sa.select(tables.event_delivery.c.event_id, tables.event_delivery.c.attempts)
-        .where(tx.own(tables.event_delivery), *_due(webhook, due_by))
+        .where(tx.own(tables.event_delivery), *_due(due_by, webhook))
         .order_by(tables.event_delivery.c.due_at, tables.event_delivery.c.event_id)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -86,18 +94,18 @@ def settle(tx: Tx, claimed: Claimed, *, status: Status, answer: str, pause_secon
     return tx.connection.execute(change).rowcount == 1
 
 
-def _due(webhook: str, due_by: datetime) -> tuple[sa.ColumnElement[bool], ...]:
+def _due(due_by: datetime, webhook: str | None = None) -> tuple[sa.ColumnElement[bool], ...]:
     """Due, and first of its subject: a delivery that waits for a retry holds back later events of its subject."""
     earlier = tables.event_delivery.alias("earlier")
     is_held = sa.exists().where(
         of_tenant(earlier, tables.event_delivery.c.tenant_id),
-        earlier.c.webhook == webhook,
+        earlier.c.webhook == tables.event_delivery.c.webhook,
         earlier.c.subject == tables.event_delivery.c.subject,
         earlier.c.number < tables.event_delivery.c.number,
         earlier.c.status == sa.literal_column("'waiting'"),
     )
     return (
-        tables.event_delivery.c.webhook == webhook,
+        sa.true() if webhook is None else tables.event_delivery.c.webhook == webhook,
         # A literal, because a partial index is used only if the condition is part of the statement.
         tables.event_delivery.c.status == sa.literal_column("'waiting'"),
         tables.event_delivery.c.due_at <= due_by,

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from cpq.app import App, Command
 from cpq.app.access import ENGINE, OPERATOR, Permission
 from cpq.app.transaction import Tx
-from cpq.base import background
+from cpq.base import background, tenant_settings
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from cpq.services import events, quotes
@@ -20,8 +20,9 @@ from cpq.services.events.claims import CLAIM_SECONDS, Status
 from cpq.services.quotes import expiry
 from cpq.storage.schema.tables import event, event_delivery, quote
 from tests.support import engine
-from tests.support.engine import Tools, open_app
+from tests.support.engine import Tools, add_tenant, open_app
 from tests.support.quotes import ACME, assert_sound, new_quote, sent_quote, status_of
+from tests.support.tenants import write_in
 from tests.support.webhook_receiver import KEY, SECRET, Delivery, Receiver
 
 BAD_ANSWERS = (
@@ -512,3 +513,24 @@ def test_moments_in_a_body_are_written_as_everywhere(tools: Tools):
     tools.app.write(tools.app.new_call(OPERATOR), command, publish)
     found = tools.app.read_unaudited(tools.app.new_call(), lambda tx: events.get(tx, work["id"]))
     assert found["data"] == {"decided_at": "2026-11-16T09:00:00Z", "day": "2026-11-16"}
+
+
+def test_the_events_of_a_tenant_go_to_its_own_receiver_only(
+    tools: Tools, receiver: Receiver, clock: engine.StillEffects
+):
+    """Also where the main tenant has a webhook of the same name; a name without an address is tried again later."""
+    app = tools.app
+    add_tenant(app, "acme")
+    folder = tenant_settings.folder_of(app.settings, "acme")
+    folder.mkdir(parents=True)
+    with Receiver() as theirs:
+        (folder / ".env").write_text(f"CPQ_WEBHOOKS=crm={theirs.url},old={theirs.url}\nCPQ_WEBHOOK_SECRET={SECRET}\n")
+        write_in(app, "acme", lambda tx: events.publish(tx, EventName.AUDIT_HEAD, "walrus", {"at": "walrus"}))
+        write_in(app, "main", lambda tx: events.publish(tx, EventName.AUDIT_HEAD, "ostrich", {"at": "ostrich"}))
+        (folder / ".env").write_text(f"CPQ_WEBHOOKS=crm={theirs.url}\nCPQ_WEBHOOK_SECRET={SECRET}\n")
+        clock.advance(seconds=5)
+        assert [made.status for made in delivery.deliver_due(app)] == [Status.DELIVERED]
+        tried = {made.webhook: made.status for made in iter(lambda: delivery.deliver_elsewhere(app), None)}
+        assert tried == {"crm": Status.DELIVERED, "old": Status.WAITING}
+        assert [b"walrus" in one.body for one in theirs.received] == [True]
+    assert [b"ostrich" in one.body for one in receiver.received] == [True]
