@@ -33,7 +33,7 @@ class Network:
         self._norm = _norm_of(weights, "inner.embeddings.LayerNorm")
         # The exporter numbered the matrices in the order they are used, six to a layer.
         numbers = sorted(int(name[4:-2]) for name in weights if name.startswith("val_") and name.endswith("_q"))
-        matrices = [_Matrix(weights[f"val_{n}_q"], weights[f"val_{n}_scale"]) for n in numbers]
+        matrices = [_Matrix(weights[f"val_{n}_q"], weights[f"val_{n}_scale"].reshape(-1)) for n in numbers]
         self._rooms: list[_Room] = []
         """One that no thread uses now, if there is one."""
         self._layers = [_Layer(weights, number, matrices[6 * number : 6 * number + 6]) for number in range(_LAYERS)]
@@ -62,10 +62,10 @@ class Network:
 class _Matrix(NamedTuple):
     digits: NDArray[np.int8]
     scale: Floats
+    """Of each column. It is applied to a product with the digits, which has far fewer numbers than the matrix."""
 
-    def expand(self, into: Floats) -> Floats:
+    def expand(self, into: Floats) -> None:
         np.copyto(into, self.digits, casting="unsafe")
-        return np.multiply(into, self.scale, out=into)
 
 
 class _Room:
@@ -86,6 +86,8 @@ class _Layer:
         self._matrices = matrices
         biases = [weights[f"{name}.attention.self.{part}.bias"] for part in ("query", "key", "value")]
         self._heads_bias: Floats = np.concatenate([biases[0] * _QUERY_SCALE, *biases[1:]])
+        scales = [matrix.scale for matrix in matrices[:3]]
+        self._heads_scale: Floats = np.concatenate([scales[0] * _QUERY_SCALE, *scales[1:]])
         self._out_bias = weights[f"{name}.attention.output.dense.bias"]
         self._up_bias = weights[f"{name}.intermediate.dense.bias"]
         self._down_bias = weights[f"{name}.output.dense.bias"]
@@ -96,9 +98,8 @@ class _Layer:
         query, key, value, out, up, down = self._matrices
         heads, outward = room.pair((DIMENSIONS, 3 * DIMENSIONS), (DIMENSIONS, DIMENSIONS))
         parts = np.split(heads, 3, axis=1)
-        np.multiply(query.expand(parts[0]), _QUERY_SCALE, out=parts[0])
-        key.expand(parts[1])
-        value.expand(parts[2])
+        for matrix, part in zip((query, key, value), parts, strict=True):
+            matrix.expand(part)
         out.expand(outward)
         attentive = [self._attentive(flow, heads, outward) for flow in flows]
         upward, downward = room.pair((DIMENSIONS, _INNER), (_INNER, DIMENSIONS))
@@ -108,17 +109,17 @@ class _Layer:
 
     def _attentive(self, flow: Floats, heads_of: Floats, outward: Floats) -> Floats:
         count = len(flow)
-        heads = (flow @ heads_of + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
+        heads = (flow @ heads_of * self._heads_scale + self._heads_bias).reshape(count, 3, _HEADS, _HEAD_SIZE)
         query, key, value = heads.transpose(1, 2, 0, 3)
         weight = query @ key.transpose(0, 2, 1)
         np.exp(weight - weight.max(axis=-1, keepdims=True), out=weight)
         weight /= weight.sum(axis=-1, keepdims=True)
         attended = (weight @ value).transpose(1, 0, 2).reshape(count, DIMENSIONS)
-        return _normed(flow + attended @ outward + self._out_bias, self._attention_norm)
+        return _normed(flow + attended @ outward * self._matrices[3].scale + self._out_bias, self._attention_norm)
 
     def _deepened(self, flow: Floats, upward: Floats, downward: Floats) -> Floats:
-        inner = _gelu(flow @ upward + self._up_bias)
-        return _normed(flow + inner @ downward + self._down_bias, self._norm)
+        inner = _gelu(flow @ upward * self._matrices[4].scale + self._up_bias)
+        return _normed(flow + inner @ downward * self._matrices[5].scale + self._down_bias, self._norm)
 
 
 def _unit(mean: Floats) -> Floats:
