@@ -122,15 +122,14 @@ def kinds(text: str) -> set[str]:
     return {_unit_of(found).kind for found in _IN_TEXT.finditer(text)}
 
 
-def converted(text: str, stated: Mapping[Unit, Iterable[Decimal]]) -> tuple[list[str], list[Converted]]:
+def converted(text: str, stated: Mapping[Unit, Mapping[Decimal, int]]) -> tuple[list[str], list[Converted]]:
     """A query with its amounts in the units of the products, and what was converted; with the nearest numbers that
     products have, then with the next ones.
 
-    `stated` has the numbers of all products by unit. An amount stays when it is in the unit that products of its kind
-    mostly use, or when a product states exactly that.
+    `stated` has the numbers of all products by unit, and how often each is stated. An amount stays when it is in the
+    unit that products of its kind mostly use, or when a product states exactly that.
     """
-    numbers = {unit: set(values) for unit, values in stated.items()}
-    usual = {unit.kind: _usual(unit.kind, stated) for unit in numbers}
+    usual = {unit.kind: _usual(unit.kind, stated) for unit in stated}
     changed: dict[int, list[Converted]] = {}
     for found in _IN_TEXT.finditer(text):
         unit = _unit_of(found)
@@ -139,8 +138,8 @@ def converted(text: str, stated: Mapping[Unit, Iterable[Decimal]]) -> tuple[list
         if target is None or target == unit or None in read_numbers:
             continue
         amounts = [Amount(number, unit) for number in read_numbers if number is not None]
-        if not any(amount.number in numbers.get(unit, ()) for amount in amounts):
-            changed[found.start()] = [_changed(amount, target, numbers[target]) for amount in amounts]
+        if not any(amount.number in stated.get(unit, ()) for amount in amounts):
+            changed[found.start()] = [_changed(amount, target, stated[target]) for amount in amounts]
     made = list(dict.fromkeys(change for changes in changed.values() for change in changes))
     return ([_written(text, changed, choices) for choices in _choices(made)] if made else []), made
 
@@ -173,9 +172,9 @@ def _changed(amount: Amount, unit: Unit, values: Iterable[Decimal]) -> Converted
     return Converted(amount, unit, number, tuple(value for off, value in near if off <= NEAR_SHARE * number))
 
 
-def _usual(kind: str, stated: Mapping[Unit, Iterable[Decimal]]) -> Unit | None:
+def _usual(kind: str, stated: Mapping[Unit, Mapping[Decimal, int]]) -> Unit | None:
     """The unit in which most numbers of a kind are stated."""
-    used = {unit: len(list(values)) for unit, values in stated.items() if unit.kind == kind}
+    used = {unit: sum(values.values()) for unit, values in stated.items() if unit.kind == kind}
     return min((unit for unit in used if used[unit]), key=lambda unit: (-used[unit], unit.name), default=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +28,7 @@ from cpq.retrieval.equipment.views import (
     product_view,
 )
 from cpq.retrieval.search import amounts, table_source
+from cpq.retrieval.search.amounts import Stated
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.retrieval_notes import note
@@ -113,13 +115,13 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
 SOURCE = Source(EQUIPMENT, ITEMS, _gather)
 
 
-def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> dict[Unit, list[Decimal]]:
+def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> Stated:
     """The numbers of these kinds of all products, by their unit."""
-    stated: dict[Unit, list[Decimal]] = {}
+    stated: dict[Unit, Counter[Decimal]] = {}
     for name, definition in known.items():
         unit = units.unit_named(definition["unit"]) if kinds else None
         if unit and unit.kind in kinds:
-            stated.setdefault(unit, []).extend(Decimal(repr(value)) for value in corpus.values(name))
+            stated.setdefault(unit, Counter()).update(Decimal(repr(value)) for value in corpus.values(name))
     return stated
 
 

@@ -13,7 +13,7 @@ from cpq.retrieval.search.index import ANYWHERE, Found, Where
 from cpq.retrieval.search.scores import LIKELY_GOOD
 from cpq.services.catalog.views import UnitConversion
 
-Stated = Mapping[Unit, Iterable[Decimal]]
+Stated = Mapping[Unit, Mapping[Decimal, int]]
 
 
 class Searched(NamedTuple):
@@ -21,7 +21,7 @@ class Searched(NamedTuple):
     conversions: list[UnitConversion]
 
 
-def stated(corpus: Corpus, query: str) -> dict[Unit, list[Decimal]]:
+def stated(corpus: Corpus, query: str) -> dict[Unit, Mapping[Decimal, int]]:
     """The amounts in the texts of a corpus, of the kinds that the query has."""
     kinds = units.kinds(query)
     return {unit: corpus.amounts(name.lower()) for name, unit in units.UNITS.items() if unit.kind in kinds}

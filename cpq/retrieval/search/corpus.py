@@ -119,8 +119,8 @@ class Corpus:
         """The numbers of this name, of all passages."""
         return self._index.values(name)
 
-    def amounts(self, unit: str) -> list[Decimal]:
-        """The numbers that passages have before this unit, by its name in `lexicon.UNITS`; of each passage once."""
+    def amounts(self, unit: str) -> Mapping[Decimal, int]:
+        """The numbers that passages have before this unit, by its name in `lexicon.UNITS`, and in how many passages."""
         return self._index.amounts(unit)
 
     def matching(self, where: Where) -> list[str]:

@@ -301,6 +301,7 @@ class Segment:
         scales = self.scales[rows]  # Read before the digits, because they are written after them.
         asked = vector.digits.astype(np.float32)
         products = np.empty(len(rows), np.float32)
+        self._amounts: dict[str, Mapping[Decimal, int]] = {}
         block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
         is_all = len(rows) == len(self.ids)
         for start in range(0, len(rows), _BLOCK):
@@ -473,10 +474,13 @@ class Index:
         named = ((part.numbers[name], alive) for part, alive in self._parts if name in part.numbers)
         return [value for column, alive in named for value in column[alive & ~np.isnan(column)].tolist()]
 
-    def amounts(self, unit: str) -> list[Decimal]:
-        """The numbers that passages have before this unit, as often as passages have them."""
-        terms = dict.fromkeys(term for segment, _ in self._parts for term in segment.sizes.get(unit, ()))
-        return [number for term in terms for number in [Decimal(term.removesuffix(unit))] * self.count(term)]
+    def amounts(self, unit: str) -> Mapping[Decimal, int]:
+        """The numbers that passages have before this unit, and how many passages have each."""
+        if unit not in self._amounts:
+            terms = dict.fromkeys(term for segment, _ in self._parts for term in segment.sizes.get(unit, ()))
+            counts = ((Decimal(term.removesuffix(unit)), self.count(term)) for term in terms)
+            self._amounts[unit] = {number: count for number, count in counts if count}
+        return self._amounts[unit]
 
     def count(self, term: str) -> int:
         """How many passages hold a term."""

@@ -1,5 +1,6 @@
 """Units: exact factors, every spelling, and amounts within a query."""
 
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,11 +12,11 @@ from cpq.domain.catalog.units import NEAR_SHARE, UNITS, Amount, converted, read,
 
 HP, KW, PSI, CFM, GAL = (UNITS[name] for name in ("hp", "kW", "psi", "cfm", "gal"))
 STATED = {
-    HP: list(map(Decimal, ("5", "7.5", "75", "100", "100"))),
-    KW: [Decimal(6)],
-    PSI: list(map(Decimal, (100, 116, 150))),
-    CFM: list(map(Decimal, (20, 350, 500))),
-    GAL: [Decimal(240)],
+    HP: Counter(map(Decimal, ("5", "7.5", "75", "100", "100"))),
+    KW: Counter([Decimal(6)]),
+    PSI: Counter(map(Decimal, (100, 116, 150))),
+    CFM: Counter(map(Decimal, (20, 350, 500))),
+    GAL: Counter([Decimal(240)]),
 }
 
 amounts = st.builds(Amount, st.decimals(0, 10**9, places=6), st.sampled_from(list(UNITS.values())))
@@ -122,7 +123,7 @@ def test_the_number_of_a_product_is_searched_only_where_it_is_near(number: Decim
 
 
 def test_numbers_further_off_are_searched_after_the_nearest():
-    stated = {CFM: list(map(Decimal, (460, 492, 500, 520, 600))), PSI: list(map(Decimal, (116, 120)))}
+    stated = {CFM: Counter(map(Decimal, (460, 492, 500, 520, 600))), PSI: Counter(map(Decimal, (116, 120)))}
     texts, _ = converted("filter 14 m³/min", stated)
     assert texts == ["filter 492 cfm", "filter 500 cfm", "filter 520 cfm", "filter 460 cfm"]
     texts, _ = converted("14 m³/min at 8 bar", stated)
@@ -136,7 +137,7 @@ def test_numbers_further_off_are_searched_after_the_nearest():
 
 def test_without_products_of_a_kind_nothing_is_converted():
     assert converted("75 kW", {}) == ([], [])
-    assert converted("75 kW", {HP: []}) == ([], [])
+    assert converted("75 kW", {HP: {}}) == ([], [])
 
 
 @pytest.mark.parametrize(("text", "unit"), [("RPM", None), (None, None), ("", None), (" HP ", HP), ("cu ft/min", CFM)])
