@@ -28,9 +28,10 @@ def made(tools: Tools, **changes: Any) -> str:
 
 
 def printed(answer: dict[str, Any]) -> tuple[str, str]:
-    """The text of the pages, and of the files inside."""
+    """The text of the pages with what the document says of itself, and of the files inside."""
     pdf = pypdfium2.PdfDocument(answer["file_path"])
-    text = "\n".join(page.get_textpage().get_text_bounded() for page in pdf)
+    pages = [page.get_textpage().get_text_bounded() for page in pdf]
+    text = "\n".join([*pages, *pdf.get_metadata_dict().values()])
     files = (bytes(pdf.get_attachment(place).get_data()) for place in range(pdf.count_attachments()))
     return text, "\n".join(data.decode() for data in files)
 
@@ -224,11 +225,14 @@ def test_c2_23_the_golden_scenario_from_search_to_the_sent_pdf_leaks_nothing(sql
     paper = tools("quote_pdf", quote_id=quote_id)
     assert paper["stamp"] is None
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
-    shown, attached = printed(paper)
-    assert text.split(",")[0] in " ".join(shown.split())
-    for secret in (source["customer"], source["quote_id"], "460 V", "SALESPERSON", "Drafted from", str(best["score"])):
-        assert secret not in shown
-        assert secret not in attached
+    sent = tools("quote_pdf", quote_id=quote_id)
+    others = {hit["source_quote"]["customer"] for hit in found}
+    for document in (paper, sent):
+        shown, attached = printed(document)
+        assert text.split(",")[0] in " ".join(shown.split())
+        for secret in (*others, source["quote_id"], "460 V", "SALESPERSON", "Drafted from", str(best["score"])):
+            assert secret not in shown
+            assert secret not in attached
 
 
 def test_a_past_line_knows_the_product_that_is_sold_under_its_model(tools: Tools, app: App, tmp_path: Path):
