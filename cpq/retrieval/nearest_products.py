@@ -14,7 +14,7 @@ from cpq.retrieval.search.amounts import Stated
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.retrieval_notes import note, note_unscored
-from cpq.retrieval.search.scores import ITEMS, PROBABLE_MISS
+from cpq.retrieval.search.scores import PROBABLE_MISS, PRODUCTS
 from cpq.retrieval.search.table_source import Source
 from cpq.services import catalog
 from cpq.services.catalog.views import CatalogPage, UnitConversion
@@ -95,8 +95,9 @@ def sources(tx: Tx) -> list[Source]:
 def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
     for product in repository.products(tx, ids):
         tags = {f"category={product.category_id}", *([_ACTIVE] if product.active else [])}
-        yield Chunk(product.id, product.id, product.description, product.name, product.words(), tags)
+        name, text, words = product.name, product.description, product.words()
+        yield Chunk(product.id, product.id, text, name, words, tags, also=product.uses)
 
 
-SOURCE = Source(EQUIPMENT, ITEMS, _gather, variant="products")
+SOURCE = Source(EQUIPMENT, PRODUCTS, _gather, variant="products")
 """Shares stored vectors with the corpus of equipment. The first search that needs it builds it."""

@@ -23,7 +23,8 @@ from cpq.retrieval.context.chunks import ContextChunk
 from cpq.retrieval.docs.pages import chunks_of, page_of
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import Embedder, installed_embedder
-from cpq.retrieval.search.index import Chunk, Where, text_hash
+from cpq.retrieval.search.index import Chunk, Where
+from cpq.retrieval.search.passage_vectors import text_hash
 from cpq.retrieval.search.scores import PROSE
 from cpq.retrieval.search.vectors import Vector
 from tests.bench.peers import bm25s

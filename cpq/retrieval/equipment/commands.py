@@ -32,7 +32,7 @@ from cpq.retrieval.search.amounts import Stated
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.index import Chunk, Where
 from cpq.retrieval.search.retrieval_notes import note
-from cpq.retrieval.search.scores import ITEMS
+from cpq.retrieval.search.scores import PRODUCTS
 from cpq.retrieval.search.table_source import Source
 from cpq.services.catalog.views import UnitConversion
 
@@ -109,10 +109,11 @@ def _gather(tx: Tx, ids: Collection[str] | None) -> Iterator[Chunk]:
         codes = {product.id, product.sku, *filter(None, [product.model])}
         tags |= {f"category={product.category_id}", *(_CODE + compact(code) for code in codes)}
         tags |= {_ACTIVE} if product.active else set()
-        yield Chunk(product.id, product.id, product.description, product.name, product.words(), tags, numbers)
+        name, text, words = product.name, product.description, product.words()
+        yield Chunk(product.id, product.id, text, name, words, tags, numbers, also=product.uses)
 
 
-SOURCE = Source(EQUIPMENT, ITEMS, _gather)
+SOURCE = Source(EQUIPMENT, PRODUCTS, _gather)
 
 
 def _stated(corpus: Corpus, known: Mapping[str, dict[str, Any]], kinds: Collection[str]) -> Stated:

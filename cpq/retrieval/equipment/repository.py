@@ -15,6 +15,11 @@ PRODUCTS_MAX = 5_000
 """In a larger catalogue, products without specs are found by their words alone (`catalog_search`)."""
 
 
+APPLICATIONS = "applications"
+"""The attribute that says what a product is used for, in the words of those who need it; it is also embedded by itself,
+because a description is about the thing and a question often about the need."""
+
+
 class Equipment(NamedTuple):
     """A product with what its category says about it."""
 
@@ -38,6 +43,11 @@ class Equipment(NamedTuple):
     def model(self) -> str | None:
         return self.attributes.get("model")
 
+    @property
+    def uses(self) -> list[str]:
+        found = self.attributes.get(APPLICATIONS)
+        return [found] if isinstance(found, str) and found else []
+
     def unit(self, spec: str) -> str | None:
         return (self.definitions.get(spec) or {}).get("unit")
 
@@ -50,7 +60,9 @@ class Equipment(NamedTuple):
             for name, value in self.specs.items()
         ]
         attributes = [
-            name.replace("_", " ") if value is True else str(value) for name, value in self.attributes.items() if value
+            name.replace("_", " ") if value is True else str(value)
+            for name, value in self.attributes.items()
+            if value and name != APPLICATIONS
         ]
         return ", ".join([self.category_name, *specs, *attributes, self.sku])
 

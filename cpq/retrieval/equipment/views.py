@@ -73,7 +73,7 @@ def hit_view(hit: Hit, product: Equipment, words: Collection[str]) -> EquipmentH
         "product": product_view(product),
         "score": hit.score,
         "confidence": hit.confidence,
-        "snippet": excerpt(f"{product.description} {product.specs_in_words()}", words),
+        "snippet": excerpt(" ".join([product.description, product.specs_in_words(), *product.uses]), words),
         "provenance": {"source": "catalog", "product_id": product.id, "updated_at": product.updated_at},
     }
 

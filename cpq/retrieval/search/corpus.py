@@ -46,7 +46,7 @@ class Corpus:
         return set(self._index.documents())
 
     def hashes(self) -> set[bytes]:
-        """The hashes of all texts; see `index.text_hash`."""
+        """The hashes of all texts; see `passage_vectors.text_hash`."""
         return set(self._index.hashes())
 
     def change(self, chunks: Iterable[Chunk], removed: Collection[str] = ()) -> None:

@@ -6,14 +6,13 @@ gone. Every passage that passes the filters is scored, so none is lost outside a
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,10 @@ from cpq.retrieval.search.english import is_english, may_be_meaningful, signific
 from cpq.retrieval.search.index_columns import Bound, Number, bound, columns, strings
 from cpq.retrieval.search.lexicon import Clash, Phrase, Reading, Slot, read_passage, read_query, terms, unit_of
 from cpq.retrieval.search.packed_texts import Texts
+from cpq.retrieval.search.passage_vectors import Mask, PassageVectors
 from cpq.retrieval.search.postings import NO_ROWS, SPELT, Postings, Rows, common, is_among
 from cpq.retrieval.search.scores import (
+    ALSO_SHARE,
     CLASH_SHARE,
     TITLE_SHARE,
     Scale,
@@ -39,7 +40,7 @@ from cpq.retrieval.search.scores import (
 )
 from cpq.retrieval.search.sequences import Sequences, hashed
 from cpq.retrieval.search.spellings import Spellings
-from cpq.retrieval.search.vectors import DIMENSIONS, Vector
+from cpq.retrieval.search.vectors import Vector
 
 SCORE_STEPS = 10_000
 """Scores are compared to four digits, so that rounding of the last bit does not decide the order."""
@@ -47,13 +48,8 @@ SCORE_STEPS = 10_000
 FEW_PASSAGES = 20
 """So few passages are all listed to a query that may mean something, though it matches none of them."""
 
-_BLOCK = 1024
-_HASH = np.dtype("V16")
-_TAG, _TITLE = "\0", "\1"
-"""Prefixes of terms that are tags, or words of the title; no word begins with them."""
-
-
-Mask = NDArray[np.bool_]
+_TAG, _TITLE, _ALSO = "\0", "\1", "\4"
+"""Prefixes of terms that are tags, or words of the title or of further texts; no word begins with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +71,19 @@ class Chunk:
     payload: Any = None
     """Returned with the hit: provenance, or where to read the text."""
 
+    also: Collection[str] = ()
+    """Further texts: the uses of a thing, for example. A passage is as near as the nearest of its texts; their words
+    count less than its own, because they are often those of other things."""
+
     @property
     def read(self) -> str:
         """The text that is embedded; its words are searched too."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that are embedded."""
+        return (self.read, *self.also)
 
 
 @dataclass(frozen=True)
@@ -131,21 +136,14 @@ class Found(NamedTuple):
     """While vectors are being made: how far that is."""
 
 
-def text_hash(text: str) -> bytes:
-    """The key of a stored vector: the same text is embedded once."""
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
 class Segment:
     """Passages that were indexed together. Everything but the vectors is fixed; vectors are added as they are
     computed."""
 
     def __init__(self, chunks: Sequence[Chunk], *, with_vectors: bool) -> None:
-        count = len(chunks)
         # Arrays instead of small objects: objects take twice the memory, and lying between the temporary data of a
         # load they keep the system from reclaiming it.
         self.ids: NDArray[Any] | Texts = strings(chunk.id for chunk in chunks)
-        self.hashes: NDArray[np.void] = np.array([text_hash(chunk.read) for chunk in chunks], _HASH)
         self.documents = [chunk.document_id for chunk in chunks]
         self.payloads = [chunk.payload for chunk in chunks]
         self.numbers = columns([chunk.numbers for chunk in chunks])
@@ -155,12 +153,7 @@ class Segment:
         self.sequences = Sequences.of(words)
         self.lengths = np.array(lengths, np.int32)
         """The number of words of each passage."""
-        self.digits = np.zeros((count if with_vectors else 0, DIMENSIONS), np.int8)
-        self.scales = np.zeros(count, np.float32)
-        """0 until the vector is there, and written after it, so that a reader sees a whole vector or none."""
-        self.missing = self._without_vector() if with_vectors else {}
-        self.texts = strings(chunk.read for chunk in chunks) if with_vectors else strings(())
-        """The texts to embed; emptied when every text has its vector."""
+        self.vectors = PassageVectors([chunk.texts for chunk in chunks], with_vectors=with_vectors)
 
     @classmethod
     def merged(cls, parts: Sequence[tuple[Segment, Mask]]) -> Segment:
@@ -168,7 +161,6 @@ class Segment:
         whole = cls((), with_vectors=False)
         kept = [(part, np.flatnonzero(alive)) for part, alive in parts]
         whole.ids = np.concatenate([part.ids[rows] for part, rows in kept])
-        whole.hashes = np.concatenate([part.hashes[rows] for part, rows in kept])
         whole.documents = [part.documents[row] for part, rows in kept for row in rows.tolist()]
         whole.payloads = [part.payloads[row] for part, rows in kept for row in rows.tolist()]
         names = {name for part, _ in kept for name in part.numbers}
@@ -179,15 +171,7 @@ class Segment:
         whole.postings = Postings.merged([(part.postings, rows, len(part.ids)) for part, rows in kept])
         whole.lengths = np.concatenate([part.lengths[rows] for part, rows in kept])
         whole.sequences = Sequences.merged([(part.sequences, rows) for part, rows in kept])
-        with_vectors = any(len(part.digits) for part, _ in kept)
-        if with_vectors:
-            whole.digits = np.concatenate([part.digits[rows] for part, rows in kept])
-        whole.scales = np.concatenate([part.scales[rows] for part, rows in kept])
-        whole.missing = whole._without_vector() if with_vectors else {}
-        if whole.missing:
-            whole.texts = np.concatenate(
-                [part.texts[rows] if len(part.texts) else strings([""] * len(rows)) for part, rows in kept]
-            )
+        whole.vectors = PassageVectors.merged([(part.vectors, rows) for part, rows in kept])
         return whole
 
     @cached_property
@@ -238,13 +222,21 @@ class Segment:
             mask = mask if high is None else mask & (column <= bound(high, -np.inf))
         return mask
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a passage has further texts."""
+        return len(self.vectors.owners) > 0
+
     def coverage(self, slots: Sequence[Slot], weights: Sequence[float]) -> NDArray[np.float64]:
         """For every passage, the share of the query's words that it holds, weighted by `scores.weight`."""
         whole = sum(weights)
         covered = np.zeros(len(self.ids), np.float64)
         for slot, share in zip(slots, weights, strict=True):
-            for mark, part in (("", 1 - TITLE_SHARE), (_TITLE, TITLE_SHARE)):
-                self._add(covered, [(mark + term, share * part * worth) for term, worth in slot.fillings])
+            text, title = share * (1 - TITLE_SHARE), share * TITLE_SHARE
+            held = [(term, text * worth) for term, worth in slot.fillings]
+            also = [(_ALSO + term, ALSO_SHARE * worth) for term, worth in held] if self.has_more else []
+            self._add(covered, sorted([*held, *also], key=itemgetter(1), reverse=True))
+            self._add(covered, [(_TITLE + term, title * worth) for term, worth in slot.fillings])
         return covered / whole if whole else covered
 
     def _add(self, covered: NDArray[np.float64], fillings: Sequence[tuple[str, float]]) -> None:
@@ -294,62 +286,6 @@ class Segment:
             found &= self._having([term])
         return found
 
-    def similarity(self, vector: Vector, rows: Rows) -> tuple[NDArray[np.float64], Mask]:
-        """The cosine of the query with each row, 0 for rows without a vector; and which rows have one."""
-        if not len(self.digits):
-            return np.zeros(len(rows), np.float64), np.zeros(len(rows), bool)
-        scales = self.scales[rows]  # Read before the digits, because they are written after them.
-        asked = vector.digits.astype(np.float32)
-        products = np.empty(len(rows), np.float32)
-        self._amounts: dict[str, Mapping[Decimal, int]] = {}
-        block = np.empty((min(_BLOCK, len(rows)), DIMENSIONS), np.float32)
-        is_all = len(rows) == len(self.ids)
-        for start in range(0, len(rows), _BLOCK):
-            end = min(start + _BLOCK, len(rows))
-            part = block[: end - start]
-            np.copyto(part, self.digits[start:end] if is_all else self.digits[rows[start:end]], casting="unsafe")
-            np.matmul(part, asked, out=products[start:end])
-        return products.astype(np.float64) * scales * vector.scale, scales > 0
-
-    def fill(self, vectors: Mapping[bytes, Vector]) -> int:
-        """Add vectors; returns how many texts they belong to."""
-        known = [name for name in vectors if name in self.missing]
-        for name in known:
-            for row in self.missing.pop(name):
-                self.digits[row] = vectors[name].digits
-                self.scales[row] = vectors[name].scale
-        self._spare_texts()
-        return len(known)
-
-    def forget(self, rows: Iterable[int]) -> None:
-        """Drop the missing vectors of removed passages."""
-        for row in rows:
-            name = self.hashes[row].tobytes()
-            if row in (waiting := self.missing.get(name, ())):
-                self.missing[name] = [other for other in waiting if other != row]
-                if len(waiting) == 1:
-                    del self.missing[name]
-        self._spare_texts()
-
-    def text(self, name: bytes) -> str | None:
-        """The text with this hash, when it waits for a vector in this segment."""
-        rows = self.missing.get(name)
-        return str(self.texts[rows[0]]) if rows else None
-
-    def _spare_texts(self) -> None:
-        if not self.missing and len(self.texts):
-            self.texts = strings(())
-            self.missing = {}  # A dict keeps its size when it is emptied.
-
-    def vectors_of(self, rows: Iterable[int]) -> dict[bytes, Vector]:
-        return {self.hashes[r].tobytes(): Vector(self.digits[r], float(self.scales[r])) for r in rows if self.scales[r]}
-
-    def _without_vector(self) -> dict[bytes, list[int]]:
-        missing: dict[bytes, list[int]] = {}
-        for row in np.flatnonzero(self.scales == 0).tolist():
-            missing.setdefault(self.hashes[row].tobytes(), []).append(row)
-        return missing
-
     def _having(self, any_of: Collection[str]) -> Mask:
         return self._mask(np.concatenate([NO_ROWS, *(self.postings.rows(term) for term in any_of)]))
 
@@ -365,6 +301,7 @@ class Index:
     def __init__(self, parts: Sequence[tuple[Segment, Mask]] = ()) -> None:
         self._parts = tuple(parts)
         self._alive = [int(alive.sum()) for _, alive in self._parts]
+        self._amounts: dict[str, Mapping[Decimal, int]] = {}
 
     def __len__(self) -> int:
         return sum(self._alive)
@@ -379,7 +316,7 @@ class Index:
 
     def hashes(self) -> Iterator[bytes]:
         for segment, alive in self._parts:
-            yield from (name.tobytes() for name in segment.hashes[alive])
+            yield from segment.vectors.hashes_of(alive)
 
     def changed(self, chunks: Iterable[Chunk], removed: Collection[str] = (), *, with_vectors: bool) -> Index:
         """The index with these documents in place of their old versions, and without the removed ones."""
@@ -390,48 +327,48 @@ class Index:
         for segment, alive in self._parts:
             rows = [row for name in gone if name in segment.rows_of for row in segment.rows_of[name] if alive[row]]
             if rows:
-                known |= segment.vectors_of(rows)
-                segment.forget(rows)
+                known |= segment.vectors.of(rows)
+                segment.vectors.forget(rows)
                 alive = alive.copy()
                 alive[rows] = False
             if alive.any():
                 parts.append((segment, alive))
         if fresh:
             segment = Segment(fresh, with_vectors=with_vectors)
-            segment.fill(known)
+            segment.vectors.fill(known)
             parts.append((segment, np.ones(len(fresh), bool)))
         return Index(_tidied(parts))
 
     def missing(self, *, newest_first: bool = False) -> Iterator[bytes]:
         """The hashes of the texts without a vector; nothing may be filled during the iteration."""
-        parts = [segment.missing for segment, _ in self._parts]
+        parts = [segment.vectors.missing for segment, _ in self._parts]
         return chain.from_iterable(map(reversed, reversed(parts)) if newest_first else parts)
 
     def has_missing(self) -> bool:
-        return any(segment.missing for segment, _ in self._parts)
+        return any(segment.vectors.missing for segment, _ in self._parts)
 
     def waiting(self) -> int:
         """How many passages have no vector yet."""
-        return sum(int((alive & (segment.scales == 0)).sum()) for segment, alive in self._parts)
+        return sum(int((alive & segment.vectors.waiting()).sum()) for segment, alive in self._parts)
 
     def text(self, name: bytes) -> str | None:
         """A text without a vector, by its hash."""
-        texts = (segment.text(name) for segment, _ in self._parts)
+        texts = (segment.vectors.text(name) for segment, _ in self._parts)
         return next((text for text in texts if text is not None), None)
 
     def fill(self, vectors: Mapping[bytes, Vector]) -> int:
-        return sum(segment.fill(vectors) for segment, _ in self._parts)
+        return sum(segment.vectors.fill(vectors) for segment, _ in self._parts)
 
     def has_vectors(self) -> bool:
-        return any(bool(segment.scales.any()) for segment, _ in self._parts)
+        return any(bool(segment.vectors.scales.any()) for segment, _ in self._parts)
 
     def search(self, text: str, vector: Vector | None, *, scale: Scale, limit: int, where: Where = ANYWHERE) -> Found:
         """The best of all passages that pass `where`."""
         total = len(self)
-        read = read_query(text, self.count, self._near, with_denied=scale.is_prose)
+        read = read_query(text, self._count_of_words, self._near, with_denied=scale.is_prose)
         weights = [
             (1.0 if scale.is_prose else significance(slot.word))
-            * weight(max((self.count(term) for term, _ in slot.fillings), default=0), total)
+            * weight(max((self._count_of_words(term) for term, _ in slot.fillings), default=0), total)
             for slot in read.slots
         ]
         of_slot = dict(zip((slot.word for slot in read.slots), weights, strict=True))
@@ -490,6 +427,11 @@ class Index:
             total += len(rows) if living == len(alive) else int(alive[rows].sum())
         return total
 
+    def _count_of_words(self, term: str) -> int:
+        """How many passages hold a term in any of their texts; one that holds it in two counts twice."""
+        has_more = any(segment.has_more for segment, _ in self._parts)
+        return min(self.count(term) + self.count(_ALSO + term), len(self)) if has_more else self.count(term)
+
     def _near(self, word: str) -> list[str]:
         """Known words that differ from this word by a small typing error."""
         found = {near for segment, _ in self._parts for near in segment.spellings.resembling(word)}
@@ -517,7 +459,7 @@ class _Ranked:
         if vector is None:
             scores = scale.of_words(self.coverage)
         else:
-            self.similarity, self.has_vector = segment.similarity(vector, self.rows)
+            self.similarity, self.has_vector = segment.vectors.similarity(vector, self.rows)
             scores = scale.of_hybrid(self.similarity, self.coverage)
             if not self.has_vector.all():
                 scores = np.where(self.has_vector, scores, scale.of_words(self.coverage))
@@ -577,6 +519,7 @@ def _terms_of(
     for chunk in chunks:
         found = read_passage(chunk.read, chunk.words, with_denied=chunk.is_prose)
         found.terms.update(_TAG + tag for tag in chunk.tags)
+        found.terms.update(_ALSO + term for text in chunk.also for term in terms(text, with_denied=chunk.is_prose))
         found.terms.update(_TITLE + term for term in terms(chunk.title, with_denied=chunk.is_prose))
         words.append(hashed(found.words))
         lengths.append(found.length)

@@ -15,6 +15,9 @@ VECTOR_SHARE = 0.7
 TITLE_SHARE = 0.1
 """Share of the title in the coverage: the name of a thing counts more than what its text mentions."""
 
+ALSO_SHARE = 0.8
+"""Share of a word that only a further text of a passage holds, in that of a word of its own text."""
+
 CLASH_SHARE = 0.5
 """Factor for a passage with the opposite of what is asked for: its score stays below every good hit."""
 
@@ -52,8 +55,12 @@ class Scale:
 
 
 ITEMS = Scale(hybrid=(0.40, 0.50), words=(0.45, 0.60), nonsense_below=0.40)
-"""For short descriptions of things: products, quote lines. Fitted so that a request for goods of a neighbouring trade,
-which nobody here sells, reads as a failed retrieval in four of five cases, and an answer seldom does."""
+"""For short descriptions of things: quote lines, past quotes. Fitted so that a request for goods of a neighbouring
+trade, which nobody here sells, reads as a failed retrieval in four of five cases, and an answer seldom does."""
+
+PRODUCTS = Scale(hybrid=(0.45, 0.50), words=(0.45, 0.60), nonsense_below=0.40)
+"""For products, which have a text about the need beside the one about the thing: the nearer of two texts is nearer to
+goods that are not sold, too."""
 
 PROSE = Scale(hybrid=(0.26, 0.50), words=(0.29, 0.60), is_prose=True)
 """For pages and sections."""

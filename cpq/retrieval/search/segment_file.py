@@ -11,6 +11,7 @@ import numpy as np
 from cpq.retrieval.search import mapped_file
 from cpq.retrieval.search.index import Segment
 from cpq.retrieval.search.packed_texts import Arrays, Texts
+from cpq.retrieval.search.passage_vectors import PassageVectors
 from cpq.retrieval.search.postings import Postings
 from cpq.retrieval.search.sequences import Sequences
 from cpq.retrieval.search.spellings import Spellings
@@ -20,8 +21,10 @@ Content = bytes | memoryview
 
 
 def write(path: Path, segment: Segment, content_of: Callable[[Any], Content], about: Any) -> None:
-    """Store a segment in which no text waits for its vector."""
-    assert not segment.missing
+    """Store a segment in which every passage has one text, and none waits for its vector."""
+    vectors = segment.vectors
+    assert not vectors.missing
+    assert not len(vectors.owners)
     firsts = segment.starts.tolist()
     arrays = {
         **Texts.arrays("ids", segment.ids),
@@ -30,10 +33,10 @@ def write(path: Path, segment: Segment, content_of: Callable[[Any], Content], ab
         **{f"number {name}": column for name, column in segment.numbers.items()},
         "starts": segment.starts,
         "ranks": segment.ranks,
-        "hashes": segment.hashes.view(np.uint8).reshape(-1, segment.hashes.itemsize),
+        "hashes": vectors.hashes.view(np.uint8).reshape(-1, vectors.hashes.itemsize),
         "lengths": segment.lengths,
-        "digits": segment.digits,
-        "scales": segment.scales,
+        "digits": vectors.digits,
+        "scales": vectors.scales,
         **segment.postings.arrays(),
         **segment.sequences.arrays(),
         **segment.spellings.arrays(),
@@ -54,8 +57,8 @@ def mapped(arrays: Arrays, payload_of: Callable[[str, memoryview], Any]) -> Segm
     segment.payloads = [payloads[place] for place in of_document]
     segment.numbers = {name[7:]: column for name, column in arrays.items() if name.startswith("number ")}
     segment.starts, segment.ranks = arrays["starts"], arrays["ranks"]
-    segment.hashes = arrays["hashes"].reshape(-1).view(segment.hashes.dtype)
-    segment.lengths, segment.digits, segment.scales = arrays["lengths"], arrays["digits"], arrays["scales"]
+    segment.lengths = arrays["lengths"]
+    segment.vectors = PassageVectors.mapped(arrays["hashes"].reshape(-1), arrays["digits"], arrays["scales"])
     segment.postings = Postings.mapped(arrays)
     segment.sequences = Sequences.mapped(arrays)
     segment.spellings = Spellings.mapped(arrays)

@@ -12,7 +12,8 @@ from cpq.app.access import ENGINE
 from cpq.app.transaction import Tx
 from cpq.retrieval.search import vector_repository
 from cpq.retrieval.search.corpus import Corpus, new_corpus
-from cpq.retrieval.search.index import Chunk, text_hash
+from cpq.retrieval.search.index import Chunk
+from cpq.retrieval.search.passage_vectors import text_hash
 from cpq.retrieval.search.scores import Scale
 
 ROUND = 8
@@ -62,7 +63,7 @@ def current(tx: Tx, source: Source) -> Corpus:
 
 def progress(tx: Tx, source: Source) -> tuple[int, int]:
     """How many different texts of a corpus have a stored vector, and how many there are; builds nothing."""
-    texts = {text_hash(chunk.read) for chunk in source.gather(tx, None)}
+    texts = {text_hash(text) for chunk in source.gather(tx, None) for text in chunk.texts}
     return len(texts & vector_repository.stored_names(tx, source.corpus)), len(texts)
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.english import may_be_meaningful
-from cpq.retrieval.search.index import Chunk, Found, Index, Where, text_hash
+from cpq.retrieval.search.index import Chunk, Found, Index, Where
 from cpq.retrieval.search.lexicon import terms
+from cpq.retrieval.search.passage_vectors import text_hash
 from cpq.retrieval.search.scores import (
     ANALOG,
     ITEMS,
@@ -43,6 +44,7 @@ chunks = st.lists(
         title=st.sampled_from(["", *WORDS]),
         tags=st.frozensets(st.sampled_from(TAGS)),
         numbers=st.dictionaries(st.sampled_from(["hp", "cfm"]), numbers),
+        also=st.lists(st.lists(st.sampled_from(WORDS), max_size=2).map(" ".join), max_size=2),
     ),
     max_size=40,
     unique_by=lambda chunk: chunk.id,
@@ -82,9 +84,13 @@ def vector_of(text: str) -> Vector:
     return quantised(total / np.float32(math.sqrt(float(total @ total))))
 
 
+def vectors_of(passages: Iterable[Chunk]) -> dict[bytes, Vector]:
+    return {text_hash(text): vector_of(text) for chunk in passages for text in chunk.texts}
+
+
 def index_of(passages: Iterable[Chunk]) -> Index:
     index = Index().changed(passages, with_vectors=True)
-    index.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in passages})
+    index.fill(vectors_of(passages))
     return index
 
 
@@ -128,9 +134,10 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
         covered = sum(share for word, share in shares.items() if word in held[chunk.id]) / sum(shares.values())
         in_title = sum(share for word, share in shares.items() if word in terms(chunk.title)) / sum(shares.values())
         covered = 0.9 * covered + 0.1 * in_title
-        other = vector_of(chunk.read)
-        dot = int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64))
-        cosine = dot * float(np.float32(other.scale)) * vector.scale
+        others = [vector_of(text) for text in chunk.texts]
+        dots = [int(vector.digits.astype(np.int64) @ other.digits.astype(np.int64)) for other in others]
+        cosine = max(dot * float(np.float32(other.scale)) for dot, other in zip(dots, others, strict=True))
+        cosine *= vector.scale
         score = float(quoted(PROSE.of_hybrid(np.array([cosine]), np.array([covered])), chunk.read, query)[0])
         found.append((chunk.id, round(score, 4)))
     if where.is_open and (any(score > 0 for _, score in found) or not may_be_meaningful(query)):
@@ -151,7 +158,7 @@ def test_r01_c2_08_filters_are_exact_for_any_filter_and_any_k(passages, query, w
 def test_r03_changes_step_by_step_and_a_rebuild_give_the_same_answer(before, after, removed, query):
     after = [replace(chunk, id="n" + chunk.id) for chunk in after]
     changed = index_of(before).changed(after, removed, with_vectors=True)
-    changed.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in after})
+    changed.fill(vectors_of(after))
     gone = removed | {chunk.document_id for chunk in after}
     whole = [*(chunk for chunk in before if chunk.document_id not in gone), *after]
     assert search(changed, query, limit=50) == search(index_of(whole), query, limit=50)
@@ -170,7 +177,7 @@ def test_r03_many_small_changes_end_in_few_segments_and_the_same_answer(case):
     for number, passages in enumerate(steps):
         passages = [replace(chunk, id=f"{number}{chunk.id}") for chunk in passages]
         index = index.changed(passages, with_vectors=True)
-        index.fill({text_hash(chunk.read): vector_of(chunk.read) for chunk in passages})
+        index.fill(vectors_of(passages))
         fresh = {chunk.document_id for chunk in passages}
         kept = {id_: chunk for id_, chunk in kept.items() if chunk.document_id not in fresh}
         kept |= {chunk.id: chunk for chunk in passages}
@@ -223,6 +230,15 @@ def test_nobody_waits_for_the_vectors_of_texts_that_are_gone():
         text_hash(text): text for text in ("tank", "dryer", "valve")
     }
     assert text_hash("tank") not in set(changed.changed((), ["b"], with_vectors=True).missing())
+
+
+def test_a_passage_is_as_near_as_the_nearest_of_its_texts():
+    passages = [Chunk("a", "a", "oilless scroll", also=["dentist"]), Chunk("b", "b", "pump"), Chunk("c", "c", "tank")]
+    index = index_of(passages)
+    assert [(hit.id, hit.similarity) for hit in search(index, "dentist", limit=1).hits] == [("a", 1.0)]
+    moved = index.changed([replace(passages[0], document_id="z", also=["dentist", "clinic"])], ["a"], with_vectors=True)
+    assert [moved.text(name) for name in moved.missing()] == ["clinic"]
+    assert moved.waiting() == 1
 
 
 def test_a_text_is_kept_until_it_has_its_vector():

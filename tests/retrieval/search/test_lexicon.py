@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.retrieval.search.lexicon import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_query, terms
+from cpq.base import vocabulary
+from cpq.retrieval.search.lexicon import BARE_NUMBER, CORRECTED, EXACT, SYNONYM, read_query, stem, terms
 from cpq.retrieval.search.passages import excerpt, split
 
 
@@ -56,8 +57,18 @@ def test_other_words_for_the_same_thing_count_nearly_as_much():
     assert slots("variable speed", "VSD drive")["variabl"] == {"vsd": SYNONYM}
 
 
+def test_a_word_of_another_language_is_one_of_the_words_for_a_thing():
+    assert slots("Kompressor", "compressor")["kompress"] == {"compress": SYNONYM}
+    assert slots("Wartung", "upkeep")["wartung"] == {"upkeep": SYNONYM}
+
+
+def test_no_word_is_in_two_groups():
+    groups = [{"".join(map(stem, phrase.split())) for phrase in group} for group in vocabulary.SYNONYMS]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+
+
 def test_a_word_that_nothing_holds_is_corrected():
-    assert slots("kompressor", "compressor")["kompress"] == {"compress": CORRECTED}
+    assert slots("comprassor", "compressor")["comprass"] == {"compress": CORRECTED}
 
 
 def test_little_words_do_not_count():
