@@ -40,9 +40,13 @@ class Calendar(NamedTuple):
 
     def period_of(self, day: date) -> tuple[date, date]:
         """The period that contains the day, its end exclusive."""
-        weeks, months = self.length.weeks, self.length.months
-        number = (day - self.anchor).days // (7 * weeks) if weeks else whole_months(self.anchor, day) // months
+        number = self.number_of(day)
         return self.boundary(number), self.boundary(number + 1)
+
+    def number_of(self, day: date) -> int:
+        """Of the period that contains the day."""
+        weeks, months = self.length.weeks, self.length.months
+        return (day - self.anchor).days // (7 * weeks) if weeks else whole_months(self.anchor, day) // months
 
     def boundary(self, number: int) -> date:
         """The first day of the period with this number, counted from 0 at the anchor."""
@@ -63,9 +67,10 @@ def _elapsed(mode: str, anchor: date, day: date, billing_period: str) -> Fractio
 
 def tiles(calendar: Calendar, start: date, end: date) -> list[tuple[date, date]]:
     """The billing periods from `start` to `end` (exclusive), the first and the last cut to these days."""
-    found, begin = [], start
+    found, begin, number = [], start, calendar.number_of(start)
     while begin < end:
-        stop = min(calendar.period_of(begin)[1], end)
+        number += 1
+        stop = min(calendar.boundary(number), end)
         found.append((begin, stop))
         begin = stop
     return found

@@ -48,9 +48,11 @@ def of_phase(
         yield Due(line_id, start, start, start, phase.value)
         return
     stop = (phase.stop if phase.end else until) or phase.calendar.period_of(start)[1]
+    is_advance, before = phase.sold.billed is Billed.ADVANCE, phase.used(start, minor_unit)
     for begin, end in tiles(phase.calendar, start, stop):
-        amount = phase.used(end, minor_unit) - phase.used(begin, minor_unit)
-        yield Due(line_id, begin, end, begin if phase.sold.billed is Billed.ADVANCE else end, amount)
+        after = phase.used(end, minor_unit)
+        yield Due(line_id, begin, end, begin if is_advance else end, after - before)
+        before = after
 
 
 def _in_time(due: Due) -> tuple[date, date, str, int]:

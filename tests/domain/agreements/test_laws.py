@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from random import Random
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.base.errors import CpqError
 from cpq.domain.agreements.agreement import Agreement, AgreementLine, fold
 from cpq.domain.agreements.billing_calendar import tiles
 from cpq.domain.agreements.changes import (
@@ -24,153 +23,21 @@ from cpq.domain.agreements.changes import (
 )
 from cpq.domain.agreements.order import Phase, Sold, dump, load
 from cpq.domain.agreements.order_kind import OrderKind
-from cpq.domain.billing_periods import length
-from cpq.domain.billing_terms import CancellationCredit
-from cpq.domain.pricing.request import PriceRow, Segment, Tier
+from cpq.domain.pricing.request import PriceRow
 from cpq.domain.pricing.terms import add_months
 from cpq.domain.quotes.draft import DraftLine
-from cpq.domain.quotes.lifecycle import local_day
-from cpq.domain.quotes.special_terms import WHOLE_TERM, Commitment, SpecialTerms
+from cpq.domain.quotes.special_terms import Commitment
 from tests.support.agreements import BOOK, World
+from tests.support.random_agreements import PERCENT, USE, a_day, a_world, day_within
 
-MODES = ("actual_days", "thirty_360", "months_and_days", "whole_months_up")
-PERIODS = ("weekly", "2_weeks", "monthly", "quarterly", "half_yearly", "yearly", "18_months")
-CURRENCIES = ("USD", "JPY", "KWD")
-ZONES = ("UTC", "America/Los_Angeles", "Europe/Berlin", "Pacific/Kiritimati")
-CREDITS = tuple(one.value for one in CancellationCredit)
-PERCENT = 1_000_000
-USE = "use"
-"""The product that is charged by its use."""
 AGREEMENTS = 2_000
 FAR = date(2060, 1, 1)
 
-MONTH_ENDS = [date(2024, 1, 31), date(2024, 2, 29), date(2025, 2, 28), date(2023, 8, 31), date(2027, 12, 31)]
 
-
-@st.composite
-def starts(draw: st.DrawFn) -> date:
-    """A first day: the end of a month, any day, or the day where the customer is when they accept."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(MONTH_ENDS))
-    moment = draw(st.datetimes(datetime(2023, 1, 1), datetime(2028, 12, 31)))  # noqa: DTZ001 - made aware below
-    return local_day(moment.replace(tzinfo=UTC), draw(st.sampled_from(ZONES)))
-
-
-@st.composite
-def price_rows(draw: st.DrawFn, period: str) -> PriceRow:
-    is_tiered = draw(st.booleans())
-    tiers = (Tier(10, draw(st.integers(1, 9_999)) * 10_000), Tier(None, draw(st.integers(1, 9_999)) * 5_000))
-    return PriceRow(
-        f"row {period}",
-        draw(st.integers(1, 99_999)) * 10_000,
-        BOOK,
-        billing_period=period,
-        tier_mode=draw(st.sampled_from(["volume", "graduated"])) if is_tiered else "none",
-        tiers=tiers if is_tiered else (),
-        billed=draw(st.sampled_from(["advance", "arrears"])),
-        cancellation_credit=draw(st.sampled_from(CREDITS)),
-    )
-
-
-@st.composite
-def rate_cards(draw: st.DrawFn, period: str) -> PriceRow:
-    """The price of what is charged by its use."""
-    card = draw(price_rows(period))
-    least = draw(st.none() | st.integers(1, 9_999))
-    return card._replace(
-        is_usage=True,
-        unit="unit",
-        free_quantity=draw(st.sampled_from([0, 0, 100])),
-        minimum_spend=None if least is None else least * 10_000_000,
-    )
-
-
-@st.composite
-def commitments(draw: st.DrawFn, period: str) -> Commitment:
-    """To a quantity, or to an amount for some period."""
-    number = draw(st.integers(1, 999))
-    if draw(st.booleans()):
-        return Commitment(quantity=number)
-    return Commitment(amount=number * 1_000_000_000, per=draw(st.sampled_from(["", period, "yearly", WHOLE_TERM])))
-
-
-@st.composite
-def ramps(draw: st.DrawFn, months: int) -> tuple[Segment, ...]:
-    """Segments that tile the term: free ones, dearer ones, more and less of it, at prices of their own."""
-    cuts = sorted(draw(st.sets(st.integers(1, months - 1), min_size=1, max_size=3)))
-    lengths = [end - begin for begin, end in zip([0, *cuts], [*cuts, months], strict=True)]
-    kinds = st.sampled_from(["plain", "free", "uplift", "price"])
-    found = []
-    for number in lengths:
-        kind, quantity = draw(kinds), draw(st.none() | st.integers(1, 30))
-        found.append(
-            Segment(
-                number,
-                quantity,
-                uplift=5 * PERCENT if kind == "uplift" else 0,
-                override=draw(st.integers(1, 9_999)) * 10_000 if kind == "price" else None,
-                discount=100 * PERCENT if kind == "free" else 0,
-            )
-        )
-    return tuple(found)
-
-
-@st.composite
-def worlds(draw: st.DrawFn, *, ramped: bool = True, once: bool = True) -> tuple[World, Agreement]:
-    """A sale of one to four lines, which is an agreement; with `once` some of them may be bought once."""
-    periods = [draw(st.sampled_from(PERIODS)) for _ in range(3)]
-    if once and draw(st.booleans()):
-        periods[2] = "one_time"
-    rows: dict[str, tuple[PriceRow, ...]] = {
-        f"p{place}": (draw(price_rows(period)),) for place, period in enumerate(periods)
-    }
-    used = draw(st.sampled_from(["weekly", "monthly", "quarterly"]))
-    rows[USE] = (draw(rate_cards(used)),)
-    world = World(
-        rows, draw(st.sampled_from(CURRENCIES)), draw(st.sampled_from(MODES)), draw(st.sampled_from([0, 0, 1, 28]))
-    )
-    start, months = draw(starts()), draw(st.sampled_from([1, 6, 12, 13, 24, 36]))
-    lines = []
-    for number in range(1, draw(st.integers(1, 4)) + 1):
-        product = draw(st.integers(0, 2 if number > 1 else 1))
-        by_months = (length(periods[product]) or (0,))[0] > 0
-        ramp = draw(ramps(months)) if ramped and months > 1 and by_months and draw(st.integers(0, 4)) == 0 else ()
-        amount_off = draw(st.sampled_from([0, 0, 0, world.minor_unit.size])) if not ramp else 0
-        lines.append(
-            DraftLine(
-                number,
-                f"p{product}",
-                draw(st.integers(1, 40)),
-                0 if amount_off else draw(st.sampled_from([0, 0, 10, 33, 100])) * PERCENT,
-                ramp=ramp,
-                special=SpecialTerms(discount_amount=amount_off) if amount_off else None,
-            )
-        )
-    if draw(st.integers(0, 3)) == 0:
-        commitment = draw(st.none() | commitments(used))
-        off = draw(st.sampled_from([0, 0, 10])) * PERCENT
-        lines.append(DraftLine(len(lines) + 1, USE, 1, off, special=SpecialTerms(commitment=commitment)))
-        periods.append(used)
-    whole = draw(st.booleans()) and not any((length(period) or (0, 0))[1] for period in periods)
-    discount = draw(st.sampled_from([0, 0, 7 * PERCENT, 12_345_678]))
-    mode = "whole_months" if whole else None
-    try:
-        agreement = world.sell(lines, start, months, requested_discount=discount, part_periods=mode)
-    except CpqError:
-        reject()  # Less than the smallest coin, and a coin off it.
-    return world, agreement
-
-
-def day_within(data: st.DataObject, agreement: Agreement) -> date:
-    end = agreement.end
-    assert end is not None
-    return data.draw(st.dates(agreement.starts_on, end - timedelta(days=1)))
-
-
-def a_line(data: st.DataObject, agreement: Agreement, day: date, *, recurs: bool = True) -> AgreementLine:
+def a_line(luck: Random, agreement: Agreement, day: date, *, recurs: bool = True) -> AgreementLine:
     """One that is owned on the day or later."""
     owned = [line for line in agreement.lines if line.from_(day) and (not recurs or line.from_(day)[0].calendar)]
-    return data.draw(st.sampled_from(owned))
+    return luck.choice(owned)
 
 
 def states(agreement: Agreement) -> dict[str, list[Phase]]:
@@ -190,11 +57,11 @@ def amend(world: World, agreement: Agreement, day: date, changes: list[Change]) 
     return world.agreement(agreement.id), net
 
 
-def quantity(line: AgreementLine, number: int) -> Change:
+def quantity(line: AgreementLine, wanted: int) -> Change:
     """Of a line that is charged by its use, what it commits to."""
     if line.phases[-1].sold.product_id == USE:
-        return Change(Action.SET_QUANTITY, line.id, commitment=Commitment(quantity=number))
-    return Change(Action.SET_QUANTITY, line.id, number)
+        return Change(Action.SET_QUANTITY, line.id, commitment=Commitment(quantity=wanted))
+    return Change(Action.SET_QUANTITY, line.id, wanted)
 
 
 def same(line: AgreementLine, sold: Sold) -> Change | None:
@@ -204,35 +71,34 @@ def same(line: AgreementLine, sold: Sold) -> Change | None:
     return Change(Action.SET_QUANTITY, line.id, commitment=sold.commitment) if sold.commitment else None
 
 
-@st.composite
-def changes_of(draw: st.DrawFn, line: AgreementLine, day: date) -> Change:
+def a_change(luck: Random, line: AgreementLine, day: date) -> Change:
     """A change of a line with a term, of any kind."""
     end = line.stop
     assert end is not None
-    match draw(st.sampled_from([one for one in Action if one is not Action.ADD_LINE])):
+    match luck.choice([one for one in Action if one is not Action.ADD_LINE]):
         case Action.SET_QUANTITY:
-            return quantity(line, draw(st.integers(1, 50)))
+            return quantity(line, luck.randint(1, 50))
         case Action.CHANGE_TERM:
-            last = draw(st.dates(max(day, line.from_(day)[0].start), add_months(end, 14)))
+            last = a_day(luck, max(day, line.from_(day)[0].start), add_months(end, 14))
             return Change(Action.CHANGE_TERM, line.id, end_date=last)
-        case Action.CHANGE_PRICE if draw(st.booleans()):
-            price = draw(st.integers(0, 9_999)) * 10_000
+        case Action.CHANGE_PRICE if luck.choice((True, False)):
+            price = luck.randint(0, 9_999) * 10_000
             return Change(Action.CHANGE_PRICE, line.id, unit_price=price, price_reason="as agreed")
         case Action.CHANGE_PRICE:
-            return Change(Action.CHANGE_PRICE, line.id, discount_pct=draw(st.integers(0, 100)) * PERCENT)
+            return Change(Action.CHANGE_PRICE, line.id, discount_pct=luck.randint(0, 100) * PERCENT)
         case Action.SWAP_PRODUCT:
-            return Change(Action.SWAP_PRODUCT, line.id, product_id=f"p{draw(st.integers(0, 1))}")
+            return Change(Action.SWAP_PRODUCT, line.id, product_id=f"p{luck.randint(0, 1)}")
         case _:
             return Change(Action.REMOVE_LINE, line.id)
 
 
-def law_1(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_1(made: tuple[World, Agreement], luck: Random) -> None:
     """The state on a day is the same however it is computed, and whatever order orders are read in."""
     world, agreement = made
-    day = day_within(data, agreement)
-    for _ in range(data.draw(st.integers(0, 3))):
-        line = a_line(data, agreement, day)
-        agreement, _ = amend(world, agreement, day, [data.draw(changes_of(line, day))])
+    day = day_within(luck, agreement)
+    for _ in range(luck.randint(0, 3)):
+        line = a_line(luck, agreement, day)
+        agreement, _ = amend(world, agreement, day, [a_change(luck, line, day)])
         if not any(line.from_(day) and line.from_(day)[0].calendar for line in agreement.lines):
             break
     orders = list(world.orders[agreement.id])
@@ -254,17 +120,17 @@ def _owned(line: AgreementLine, day: date) -> object:
     return line.id, phase and phase._replace(ends=None), line.source_on(day)
 
 
-def law_2(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_2(made: tuple[World, Agreement], luck: Random) -> None:
     """To X and back to Y on one day leaves Y, and the amounts cancel to 0."""
     world, first = made
-    day = day_within(data, first)
-    line = a_line(data, first, day)
+    day = day_within(luck, first)
+    line = a_line(luck, first, day)
     held = line.from_(day)
     phase, end = held[0], held[-1].end
     assert end is not None
-    match data.draw(st.sampled_from(["quantity", "term", "price", "swap", "add"])):
+    match luck.choice(["quantity", "term", "price", "swap", "add"]):
         case "term" if len(held) == 1:
-            last = data.draw(st.dates(max(day, phase.start), add_months(end, 14)))
+            last = a_day(luck, max(day, phase.start), add_months(end, 14))
             there = Change(Action.CHANGE_TERM, line.id, end_date=last)
             back = [Change(Action.CHANGE_TERM, line.id, end_date=end - timedelta(days=1))]
         case "price" if len(held) == 1 and phase.sold.unit_price is None:
@@ -275,10 +141,10 @@ def law_2(made: tuple[World, Agreement], data: st.DataObject) -> None:
             there = Change(Action.SWAP_PRODUCT, line.id, product_id=other)
             back = [Change(Action.SWAP_PRODUCT, line.id, product_id=phase.sold.product_id)]
         case "add":
-            there = Change(Action.ADD_LINE, product_id="p0", quantity=data.draw(st.integers(1, 9)))
+            there = Change(Action.ADD_LINE, product_id="p0", quantity=luck.randint(1, 9))
             back = []
         case _:
-            there = quantity(line, data.draw(st.integers(1, 50)))
+            there = quantity(line, luck.randint(1, 50))
             returned = same(line, phase.sold) if len({one.sold.quantity for one in held}) == 1 else None
             if returned is None:
                 return
@@ -290,13 +156,13 @@ def law_2(made: tuple[World, Agreement], data: st.DataObject) -> None:
     assert states(third) == states(first)
 
 
-def law_3(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_3(made: tuple[World, Agreement], luck: Random) -> None:
     """Splitting one amendment into two on the same day changes no minor unit of the sum."""
     world, first = made
-    day = day_within(data, first)
+    day = day_within(luck, first)
     lines = [line for line in first.lines if line.from_(day) and line.from_(day)[0].calendar]
-    changes = [data.draw(changes_of(line, day)) for line in lines]
-    changes.append(Change(Action.ADD_LINE, product_id="p1", quantity=data.draw(st.integers(1, 9))))
+    changes = [a_change(luck, line, day) for line in lines]
+    changes.append(Change(Action.ADD_LINE, product_id="p1", quantity=luck.randint(1, 9)))
     together = world.copy()
     whole, net = amend(together, first, day, changes)
     parts, agreement = 0, first
@@ -325,12 +191,12 @@ def _worth(line: AgreementLine) -> object:
     ]
 
 
-def law_4(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_4(made: tuple[World, Agreement], luck: Random) -> None:
     """What is billed over the whole life is what was accepted; schedules tile, and a change bills their difference."""
     world, agreement = made
-    for _ in range(data.draw(st.integers(1, 2))):
+    for _ in range(luck.randint(1, 2)):
         before = Counter(agreement.schedule(FAR))
-        agreement, net = _step(world, agreement, data)
+        agreement, net = _step(world, agreement, luck)
         moved = Counter(agreement.schedule(FAR))
         moved.subtract(before)
         assert sum(due.amount * count for due, count in moved.items()) == net
@@ -344,14 +210,14 @@ def law_4(made: tuple[World, Agreement], data: st.DataObject) -> None:
         _covers_each_day_once(agreement, line)
 
 
-def _step(world: World, agreement: Agreement, data: st.DataObject) -> tuple[Agreement, int]:
+def _step(world: World, agreement: Agreement, luck: Random) -> tuple[Agreement, int]:
     """Some change of an agreement, accepted."""
-    day = day_within(data, agreement)
+    day = day_within(luck, agreement)
     lines = [line for line in agreement.lines if line.from_(day) and line.from_(day)[0].calendar]
-    kind = data.draw(st.sampled_from(["amend", "amend", "add", "renew", "cancel"]))
+    kind = luck.choice(["amend", "amend", "add", "renew", "cancel"])
     if kind == "renew" and lines:
-        months, price = data.draw(st.sampled_from([1, 12, 24])), data.draw(st.sampled_from(RenewalPrice))
-        made = renewed_lines([agreement], day, months, price=price, uplift=data.draw(st.sampled_from([0, 3 * PERCENT])))
+        months, price = luck.choice([1, 12, 24]), luck.choice([*RenewalPrice])
+        made = renewed_lines([agreement], day, months, price=price, uplift=luck.choice([0, 3 * PERCENT]))
         net = world.change(OrderKind.RENEWAL, agreement, day, made)
     elif kind == "cancel" or not lines:
         made = cancelled_lines(agreement, day, None)
@@ -359,7 +225,7 @@ def _step(world: World, agreement: Agreement, data: st.DataObject) -> tuple[Agre
     elif kind == "add":
         return amend(world, agreement, day, [Change(Action.ADD_LINE, product_id="p0", quantity=3)])
     else:
-        return amend(world, agreement, day, [data.draw(changes_of(data.draw(st.sampled_from(lines)), day))])
+        return amend(world, agreement, day, [a_change(luck, luck.choice(lines), day)])
     return world.agreement(agreement.id), net
 
 
@@ -390,14 +256,14 @@ def _count(counts: Counter[date], phase: Phase, since: date, step: int) -> None:
         counts[end] -= step
 
 
-def law_5_renewal(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_5_renewal(made: tuple[World, Agreement], luck: Random) -> None:
     """Renewing and then amending on the first day is renewing the amended."""
     world, first = made
     end = first.end
     assert end is not None
-    line = a_line(data, first, end - timedelta(days=1))
-    number, months = data.draw(st.integers(1, 50)), data.draw(st.sampled_from([6, 12, 24]))
-    uplift = data.draw(st.sampled_from([0, 3 * PERCENT]))
+    line = a_line(luck, first, end - timedelta(days=1))
+    number, months = luck.randint(1, 50), luck.choice([6, 12, 24])
+    uplift = luck.choice([0, 3 * PERCENT])
     other = world.copy()
     renewal = world.change(
         OrderKind.RENEWAL, first, end, renewed_lines([first], end, months, price=RenewalPrice.SAME, uplift=uplift)
@@ -416,14 +282,14 @@ def law_5_renewal(made: tuple[World, Agreement], data: st.DataObject) -> None:
     assert other.agreement(first.id).yearly(end) == renewed.yearly(end)
 
 
-def law_5_co_term(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_5_co_term(made: tuple[World, Agreement], luck: Random) -> None:
     """Renewing several agreements into one does not depend on their order."""
     world, first = made
     other = world.sell([DraftLine(1, "p0", 3), DraftLine(2, "p1", 5)], first.starts_on, 12)
     assert first.end is not None
     assert other.end is not None
-    day = data.draw(st.dates(first.starts_on, min(first.end, other.end)))
-    uplift = data.draw(st.sampled_from([0, 3 * PERCENT]))
+    day = a_day(luck, first.starts_on, min(first.end, other.end))
+    uplift = luck.choice([0, 3 * PERCENT])
     found = []
     for order in ([first, other], [other, first]):
         copy = world.copy()
@@ -438,12 +304,12 @@ def law_5_co_term(made: tuple[World, Agreement], data: st.DataObject) -> None:
     assert found[0] == found[1]
 
 
-def law_6(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_6(made: tuple[World, Agreement], luck: Random) -> None:
     """A cancellation gives back all on the first day, nothing after the last, never more than the rest was billed."""
     world, agreement = made
     end = agreement.end
     assert end is not None
-    days = sorted({agreement.starts_on, end, *(day_within(data, agreement) for _ in range(2))})
+    days = sorted({agreement.starts_on, end, *(day_within(luck, agreement) for _ in range(2))})
     given_back = []
     for day in days:
         copy = world.copy()
@@ -461,10 +327,10 @@ def law_6(made: tuple[World, Agreement], data: st.DataObject) -> None:
     assert given_back[-1] == 0
 
 
-def law_7(made: tuple[World, Agreement], data: st.DataObject) -> None:
+def law_7(made: tuple[World, Agreement], luck: Random) -> None:
     """A change that changes nothing has no lines."""
     _, agreement = made
-    day = day_within(data, agreement)
+    day = day_within(luck, agreement)
     for line in agreement.lines:
         held = line.from_(day)
         if not held or held[0].calendar is None or held[-1].end is None:
@@ -482,23 +348,36 @@ def law_7(made: tuple[World, Agreement], data: st.DataObject) -> None:
             assert amended_lines(agreement, day, [change]) == []
 
 
-Law = Callable[[tuple[World, Agreement], st.DataObject], None]
+Law = Callable[[tuple[World, Agreement], Random], None]
 LAWS: tuple[Law, ...] = (law_1, law_2, law_3, law_4, law_5_renewal, law_5_co_term, law_6, law_7)
 
 
-def hold(law: Law, examples: int) -> None:
-    settings(max_examples=examples)(given(worlds(), st.data())(law))()
+def hold(law: Law, seeds: range) -> None:
+    """Hypothesis takes twice as long to draw an example as the law takes to hold for it, so that most have a seed."""
+    for seed in seeds:
+        luck = Random(seed)
+        try:
+            law(a_world(luck), luck)
+        except Exception as error:
+            error.add_note(f"{law.__name__}, Random({seed})")
+            raise
+
+
+@pytest.mark.parametrize("law", LAWS)
+@given(luck=st.randoms(use_true_random=False))
+def test_a10_a_law_of_agreements_fails_for_the_smallest_one_first(law: Law, luck: Random):
+    law(a_world(luck), luck)
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a10_a_law_of_agreements_holds_for_random_ones(law: Law):
-    hold(law, AGREEMENTS)
+    hold(law, range(AGREEMENTS))
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("law", LAWS)
 def test_a10_a_law_of_agreements_holds_for_many_more(law: Law):
-    hold(law, 10 * AGREEMENTS)
+    hold(law, range(AGREEMENTS, 10 * AGREEMENTS))
 
 
 def test_a13_lines_that_go_on_as_they_were_keep_their_price_in_any_order():

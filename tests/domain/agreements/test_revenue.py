@@ -2,22 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpq.domain.agreements.agreement import Agreement
 from cpq.domain.agreements.revenue import Retained, retained, revenue_on
-from tests.domain.agreements.test_laws import day_within, worlds
-from tests.support.agreements import World
+from tests.support.random_agreements import a_world, day_within
 
 
-@given(worlds(), worlds(), st.data())
-def test_the_revenue_of_a_day_is_the_sum_over_the_fold(
-    one: tuple[World, Agreement], other: tuple[World, Agreement], data: st.DataObject
-):
-    both = [one[1], other[1]]
-    day = day_within(data, one[1])
+@given(st.randoms(use_true_random=False))
+def test_the_revenue_of_a_day_is_the_sum_over_the_fold(luck: Random):
+    both = [a_world(luck)[1], a_world(luck)[1]]
+    day = day_within(luck, both[0])
     expected: dict[str, int] = {}
     for agreement in both:
         lines = [phase.yearly for line in agreement.lines for phase in line.phases if phase.is_on(day)]
@@ -27,12 +24,10 @@ def test_the_revenue_of_a_day_is_the_sum_over_the_fold(
     assert revenue_on(both[::-1], day) == revenue_on(both, day)
 
 
-@given(worlds(), st.data())
-def test_a_base_that_nobody_changes_is_retained_whole_and_one_that_ends_not_at_all(
-    sold: tuple[World, Agreement], data: st.DataObject
-):
-    agreement = sold[1]
-    since, until = sorted((day_within(data, agreement), day_within(data, agreement)))
+@given(st.randoms(use_true_random=False))
+def test_a_base_that_nobody_changes_is_retained_whole_and_one_that_ends_not_at_all(luck: Random):
+    agreement = a_world(luck, ramped=False)[1]
+    since, until = sorted((day_within(luck, agreement), day_within(luck, agreement)))
     arr = agreement.yearly(since)
     whole = {agreement.currency: Retained(arr, arr)} if arr else {}
     assert retained([agreement], since, until) == whole
