@@ -103,6 +103,8 @@ def _whole(value: object) -> object:
 
 def _fine_quantity(value: object) -> object:
     """A quantity above 0: whole, or an exact decimal of up to three digits, read from its decimal text."""
+    if type(value) is int and 1 <= value <= QUANTITY_MAX:
+        return value
     return _quantity_up_to(QUANTITY_MAX, value)
 
 

@@ -200,7 +200,7 @@ class LineItem(Part):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"required": ["product_id", "quantity"]})
 
     product_id: Annotated[Identifier, Field(description="From catalog_search; or `custom`.")] = Field(
-        default_factory=lambda: special_terms.CUSTOM
+        default_factory=special_terms.CUSTOM.__str__  # It is called for every line; a default would be in the schema.
     )
     custom: Annotated[
         CustomLine | None,
@@ -256,12 +256,6 @@ class LineItem(Part):
         Sources, Field(description="For the seller, past quotes of its text: {quote_id, line, score, customer}.")
     ] = None
     review: Annotated[Review, Field(description="What a person must look at before it goes out.")] = None
-    _sent: Mapping[str, Any] = PrivateAttr(default_factory=dict)
-
-    @property
-    def sent(self) -> Mapping[str, Any]:
-        """As the caller wrote it, of a `SentLine`: what was read has amounts in millionths."""
-        return self._sent
 
     def as_draft(self, number: int) -> DraftLine:
         ramp = tuple(step.as_segment() for step in self.ramp) if self.ramp else ()
@@ -284,13 +278,25 @@ class LineItem(Part):
         return not (self.internal_notes is None and self.sources is None and self.review is None)
 
 
-def _with_sent(value: Any, read: ValidatorFunctionWrapHandler) -> LineItem:
-    line: LineItem = read(value)
+class KeptLine(LineItem):
+    """One line of a quote: a product, or a `custom` item."""
+
+    # A field for how it was sent would cost every line of every other tool.
+    _sent: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def sent(self) -> Mapping[str, Any]:
+        """As the caller wrote it: what was read has amounts in millionths."""
+        return self._sent
+
+
+def _with_sent(value: Any, read: ValidatorFunctionWrapHandler) -> KeptLine:
+    line: KeptLine = read(value)
     line._sent = value
     return line
 
 
-SentLine = Annotated[LineItem, WrapValidator(_with_sent)]
+SentLine = Annotated[KeptLine, WrapValidator(_with_sent)]
 """A line that an answer repeats in a call."""
 
 

@@ -64,6 +64,10 @@ class UsageView(TypedDict):
     expected_quantity: NotRequired[Annotated[Quantity, Described("In each period, for the estimate.")]]
 
 
+NOT_METERED: UsageView = {}
+"""Of most lines."""
+
+
 def usage_view(card: RateCard | None, currency: str) -> UsageView:
     view: UsageView = {}
     if card is None:

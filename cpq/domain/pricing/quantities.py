@@ -46,9 +46,11 @@ class Counts:
         """The lines that have a product, and how many of it each of their units contains."""
         uses = defaultdict(list)
         for line in self._request.lines:
-            uses[line.price_key].append((line, 1))
-            for component in (*self._request.products[line.price_key].components, *line.charged):
-                uses[component.product_id].append((line, component.quantity))
+            key = line.priced_as or line.product_id
+            uses[key].append((line, 1))
+            if line.chosen or self._request.products[key].components:
+                for component in (*self._request.products[key].components, *line.charged):
+                    uses[component.product_id].append((line, component.quantity))
         return uses
 
     def once(self, product_id: str) -> Exact:

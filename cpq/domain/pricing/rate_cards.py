@@ -108,7 +108,7 @@ def usage_lines(request: Request) -> frozenset[str]:
 
 def rate_cards(request: Request, selection: PriceSelection | None = None) -> dict[str, RateCard]:
     """By line id, for the lines that are charged by their use."""
-    sold = {id_ for id_, product in request.products.items() if any(row.is_usage for row in product.rows)}
+    sold = {id_ for id_, product in request.products.items() for row in product.rows if row.is_usage}
     if not sold:
         return {}
     plans = Plans(request, selection or PriceSelection(request))

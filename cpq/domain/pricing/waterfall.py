@@ -113,7 +113,7 @@ def _customer_price(line: Line, plans: Plans, minor_unit: MinorUnit) -> LinePric
 
 def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     """Stages 1 to 5, for a bundle or a ramp part by part."""
-    plan = plans.of(line.price_key, line.selling_model, line.term)
+    plan = plans.of(line.priced_as or line.product_id, line.selling_model, line.term)
     if not line.ramp and plan.is_plain and not (line.chosen and line.charged):
         quantity = line.quantity
         # Most quantities are whole, and a call would take as long as a stage.
@@ -155,7 +155,7 @@ def _priced_line(line_price: LinePrice, request: Request, minor_unit: MinorUnit)
         line_price.note(Stage.CREDIT, line_price.net - line.credit, "agreement", line.credit)
     discount, discount_off_list = line_discount_percents(line_price, request)
     cost = None if line_price.cost is None else minor_unit.round(line_price.cost)
-    is_open = _is_open(line_price, request)
+    is_open = not line_price.amount and _is_open(line_price, request)
     fields = (
         line.id,
         line.product_id,
@@ -209,7 +209,8 @@ def _total(
 def _margin(
     prices: Sequence[LinePrice], lines: Sequence[PricedLine], request: Request, net: int, cost: int | None
 ) -> int | None:
-    rates = [line.margin for price, line in zip(prices, lines, strict=True) if _is_open(price, request)]
+    both = zip(prices, lines, strict=True)
+    rates = [line.margin for price, line in both if not price.amount and _is_open(price, request)]
     return margin_with_rates(net, cost, rates, is_all_use=len(rates) == len(lines)) if rates else margin(net, cost)
 
 

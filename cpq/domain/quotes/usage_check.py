@@ -17,8 +17,8 @@ from cpq.domain.quotes.special_terms import NOTHING_SPECIAL, WHOLE_TERM, Commitm
 
 def usage_problems(draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
     """Every problem of commitments and of lines with a rate card. `request` has the selling models of the lines."""
-    is_sold = any(row.is_usage for product in request.products.values() for row in product.rows)
-    if not is_sold and all(line.special is None or line.special.usage is None for line in draft.lines):
+    sold = [row for product in request.products.values() for row in product.rows if row.is_usage]
+    if not sold and not [line for line in draft.lines if line.special and line.special.usage]:
         return []
     problems: list[CpqError] = []
     seen: list[tuple[DraftLine, str]] = []

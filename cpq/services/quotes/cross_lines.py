@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ def broken(draft: Draft, products: Products, rules: Sequence[QuoteRule]) -> tupl
     binding = [rule for rule in rules if rule.is_required]
     is_related = bool(draft.option_sets) or not _goes_together(products)
     found: dict[str, None] = {}
-    for places in option_sets(draft) if is_related or binding else ():
+    for places in _concerned(draft, products, binding) if not is_related else option_sets(draft):
         if is_related:
             found |= dict.fromkeys(problem.message for problem in related(places, products, _BINDING).problems)
         found |= dict.fromkeys(_in_words(finding) for finding in findings(places, products, binding))
@@ -46,13 +46,14 @@ def advised(draft: Draft, products: Products, rules: Sequence[QuoteRule]) -> tup
     advice = [rule for rule in rules if not rule.is_required]
     if draft.agreement or not advice:
         return ()
-    found = (finding for places in option_sets(draft) for finding in findings(places, products, advice))
+    sets = _concerned(draft, products, advice)
+    found = (finding for places in sets for finding in findings(places, products, advice))
     return tuple(dict.fromkeys(map(_in_words, found)))
 
 
-def option_sets(draft: Draft) -> Iterator[list[Place]]:
-    """The lines of each option set with those that all share; all lines of a quote without."""
-    places = [Place(index, line) for index, line in enumerate(draft.lines)]
+def option_sets(draft: Draft, only: Container[str] | None = None) -> Iterator[list[Place]]:
+    """The lines of each option set with those that all share; all of a quote without. `only` of these products."""
+    places = [Place(at, line) for at, line in enumerate(draft.lines) if only is None or line.product_id in only]
     for name in draft.option_sets or [""]:
         yield [place for place in places if place.line.option_set in (None, name)]
 
@@ -73,6 +74,20 @@ def findings(places: Sequence[Place], products: Products, rules: Sequence[QuoteR
     if not rules:
         return []
     return check_quote_rules([item for place in places for item in _items(place, products)], rules)
+
+
+def _concerned(draft: Draft, products: Products, rules: Sequence[QuoteRule]) -> Iterator[list[Place]]:
+    """The lines of each option set that rules may be about. Most are of products that no rule names, without parts."""
+    sets = [one for rule in rules for one in rule.sets.values()]
+    ids = {id_ for one in sets for id_ in one.products}
+    categories = {category for one in sets if not one.products for category in one.categories}
+    is_any = [one for one in sets if not one.products and not one.categories]
+    only = {
+        id_
+        for id_, product in products.items()
+        if is_any or id_ in ids or product.category in categories or product.parts or product.choosable
+    }
+    return option_sets(draft, only) if rules else iter(())  # A rule may be broken by what is missing.
 
 
 def _in_words(finding: Finding) -> str:

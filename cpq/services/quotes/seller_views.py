@@ -81,6 +81,10 @@ class SpecialView(TypedDict):
     agreement_change: NotRequired[AgreedView]
 
 
+NO_TERMS: SpecialView = {}
+"""Of most lines."""
+
+
 def special_view(special: SpecialTerms | None, *, with_cost: bool = False) -> SpecialView:
     """`with_cost` for those who may see costs."""
     view: SpecialView = {}

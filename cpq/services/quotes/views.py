@@ -39,8 +39,8 @@ from cpq.services.quotes.answer_fields import (
 )
 from cpq.services.quotes.composition import Composition
 from cpq.services.quotes.policy_check import PolicyViolation, violations_view
-from cpq.services.quotes.seller_views import InternalView, SpecialView, credit_of, internal_view, special_view
-from cpq.services.usage_views import UsageView, usage_view
+from cpq.services.quotes.seller_views import NO_TERMS, InternalView, SpecialView, credit_of, internal_view, special_view
+from cpq.services.usage_views import NOT_METERED, UsageView, usage_view
 
 
 class PeriodView(TypedDict):
@@ -305,7 +305,7 @@ def detail(tx: Tx, quote: Quote, *, include_pricing: bool, pricings: Sequence[Pr
 
 def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempotency_key: str | None) -> CreatedQuote:
     by_number = composed.priced_lines
-    prices = period_prices(composed.sets[0].request, by_number.values())
+    prices, cards = period_prices(composed.sets[0].request, by_number.values()), composed.rate_cards
     return {
         "quote_id": quote_id,
         "number": number,
@@ -330,9 +330,9 @@ def created(tx: Tx, quote_id: str, number: str, composed: Composition, idempoten
                 ),
                 "discount_pct": amount(by_number[line.number].discount),
                 "line_discount_pct": amount(line.discount_pct),
-                "subtotal": amount(by_number[line.number].regular - credit_of(line.special)),
-                **special_view(line.special),
-                **usage_view(composed.rate_cards.get(line.number), composed.draft.currency),
+                "subtotal": amount(by_number[line.number].regular - (credit_of(line.special) if line.special else 0)),
+                **(special_view(line.special) if line.special else NO_TERMS),
+                **(usage_view(cards.get(line.number), composed.draft.currency) if cards else NOT_METERED),
             }
             for line in composed.draft.lines
         ],
