@@ -81,6 +81,8 @@ def _with(arguments: Mapping[str, Any], fields: set[str], choice: Mapping[str, A
         if not isinstance(part, dict) or name not in choice:
             return None
         part[name] = choice[name]
+        if name == "selling_model":
+            part.pop("billing_period", None)  # The word has it.
     return cast("dict[str, Any]", changed)
 
 

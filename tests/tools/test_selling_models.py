@@ -36,7 +36,8 @@ def test_g01_a_product_sold_by_month_and_by_year_is_not_chosen_by_id(app: App, t
     """What the user saw: the yearly price of a product that was meant by the month, without a word."""
     product = made_product(app, {**YEARLY, "id": "a-first"}, {**MONTHLY, "id": "z-last"})
     before = stored(app)
-    asked = {"account_id": ACME, "term_months": 12, "line_items": [{"product_id": product, "quantity": 2}]}
+    line = {"product_id": product, "quantity": 2}
+    asked: dict[str, Any] = {"account_id": ACME, "term_months": 12, "line_items": [line]}
     error = tools.error("quote_create", **asked)
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/line_items/0/selling_model")
     assert error["details"]["allowed"] == ["monthly", "yearly"]
@@ -47,9 +48,13 @@ def test_g01_a_product_sold_by_month_and_by_year_is_not_chosen_by_id(app: App, t
     assert stored(app) == before
     for choice, subtotal in zip(error["details"]["choices"], (288, 200), strict=True):
         call = choice["next_call"]
-        line = tools(call["tool"], **call["arguments"])["line_items"][0]
-        assert (line["selling_model"], line["subtotal"]) == (choice["selling_model"], subtotal)
+        sold = tools(call["tool"], **call["arguments"])["line_items"][0]
+        assert (sold["selling_model"], sold["subtotal"]) == (choice["selling_model"], subtotal)
     assert_sound(app)
+    odd = {**line, "billing_period": "fortnight"}
+    for choice in tools.error("quote_create", **{**asked, "line_items": [odd]})["details"]["choices"]:
+        made = tools(choice["next_call"]["tool"], **choice["next_call"]["arguments"])
+        assert made["line_items"][0]["selling_model"] == choice["selling_model"]
 
 
 def test_g01_one_answer_settles_all_lines_that_ask_the_same(app: App, tools: Tools):

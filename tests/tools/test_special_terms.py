@@ -168,6 +168,7 @@ def test_g03_an_approval_is_not_kept_for_another_price(app: App, tools: Tools):
     assert again["status"] == "pending"
 
 
+CRANE = {"name": "Crane", "unit_price": 1}
 FREIGHT = {"custom": {"name": "Freight to Dayton", "unit_price": 480, "unit": "trip", "cost": 400}, "quantity": 2}
 
 
@@ -218,6 +219,7 @@ def test_g02_an_item_of_no_catalogue_is_added_changed_copied_and_removed_like_a_
         ({**FREIGHT, "ramp": [{"months": 12}]}, "/line_items/0/ramp"),
         ({"product_id": "custom:1", "quantity": 1}, "/line_items/0/product_id"),
         ({"custom": {"name": "SALESPERSON REVIEW", "unit_price": 1}, "quantity": 1}, "/line_items/0/custom/name"),
+        ({"custom": {**CRANE, "tax_category": "odd"}, "quantity": 1}, "/line_items/0/custom/tax_category"),
     ],
 )
 def test_g02_nonsense_is_refused_with_its_field(tools: Tools, line: dict[str, Any], field: str):

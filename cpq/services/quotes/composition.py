@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from cpq.app.transaction import Tx
 from cpq.base import traces
-from cpq.base.errors import CpqError
+from cpq.base.errors import CpqError, bad_field
 from cpq.base.late_modules import LateModule
 from cpq.base.money import to_micro
 from cpq.base.text import canonical_json, digest, plain_json
@@ -167,7 +167,7 @@ def compose(
     draft = replace(draft, currency=draft.currency or buyer.currency, valid_until=valid_until)
     problems += validity_problems(draft, today)
     products, unrated = with_derived_prices(tx.policies.terms, buyer, products, draft.currency, today)
-    problems += rate_problems(draft, products, unrated)
+    problems += [*rate_problems(draft, products, unrated), *_untaxed_items(tx, draft, buyer)]
     request = _request(tx, draft, buyer, products, choices)
     selection = PriceSelection(request)
     request, unclear = pick_models(draft, request, selection, products)
@@ -204,6 +204,22 @@ def compose(
     )
 
 
+def _untaxed_items(tx: Tx, draft: Draft, buyer: AccountFacts) -> list[CpqError]:
+    """Items of no catalogue whose tax category has no rate where the account is."""
+    if not draft.custom_lines or buyer.tax_status != "taxable":
+        return []
+    known = sorted(tx.policies.tax_rates(buyer.tax_zone))
+    return [
+        bad_field(
+            f"/line_items/{index}/custom/tax_category",
+            f"The tax category {line.custom.tax_category} has no rate in the account's tax zone.",
+            allowed=known,
+        )
+        for index, line in enumerate(draft.lines)
+        if line.custom and line.custom.tax_category and line.custom.tax_category not in known
+    ]
+
+
 def _counted_twice(tx: Tx, draft: Draft, request: Request, selection: PriceSelection) -> list[CpqError]:
     """Use that would be counted by two lines of what is owned after a change."""
     if draft.agreement is None:
@@ -222,12 +238,19 @@ def _broken(tx: Tx, draft: Draft, facts: Facts) -> tuple[str, ...]:
 
 def _selling_models(request: Request, selection: PriceSelection) -> dict[int, str]:
     """By line number; of a line that picked none, the only one of its product."""
+    found: dict[int, str] = {}
     only: dict[str, str] = {}
-    for id_ in {line.price_key for line in request.lines if not line.selling_model}:
-        charged = selection.of(id_).charged
-        assert charged is not None, "it was priced"
-        only[id_] = charged.selling_model
-    return {int(line.id): line.selling_model or only[line.price_key] for line in request.lines}
+    for line in request.lines:
+        model = line.selling_model
+        if not model:
+            key = line.priced_as or line.product_id
+            if key not in only:
+                charged = selection.of(key).charged
+                assert charged is not None, "it was priced"
+                only[key] = charged.selling_model
+            model = only[key]
+        found[int(line.id)] = model
+    return found
 
 
 def gather(tx: Tx, draft: Draft) -> Facts:
