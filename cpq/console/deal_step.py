@@ -75,7 +75,7 @@ def _send(tx: Tx, quote_id: str, seen: Seen, _given: Mapping[str, Any]) -> Mappi
 
 
 def _accept(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return quotes.accept(tx, quote_id, expected_version=seen.version, option_set=given["option_set"])
+    return quotes.accept(tx, quote_id, expected_version=seen.version, **given)
 
 
 def _decline(tx: Tx, quote_id: str, seen: Seen, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -150,7 +150,7 @@ STEPS: dict[str, Step] = {
         Permission.QUOTE,
         "quote_accept",
         _accept,
-        lambda form: {"option_set": form.text("option_set", 64)},
+        lambda form: {"option_set": form.text("option_set", 64), "evidence": form.text("evidence", 2_000)},
         "approve",
     ),
     "decline": Step(

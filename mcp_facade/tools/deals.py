@@ -407,13 +407,16 @@ def quote_accept(
     option_set: Annotated[
         Word | None, Field(description="The accepted alternative, when the quote has several.")
     ] = None,
+    evidence: Annotated[
+        Justification | None, Field(description="How the customer accepted: `PO 4711`. The order shows it.")
+    ] = None,
 ) -> QuoteMoved:
     """Record that the customer accepted the version sent to them, by the end of its last valid day.
 
     A person records it; an agent may only where the policies allow it. If there are several option sets, one is
     accepted and the others become void. A superseded version cannot be accepted.
     """
-    return quotes.accept(tx, quote_id, expected_version=expected_version, option_set=option_set)
+    return quotes.accept(tx, quote_id, expected_version=expected_version, option_set=option_set, evidence=evidence)
 
 
 @tool(title="Record a refusal", toolset="deals", needs=Permission.QUOTE, writes=True, subject="quote_id")

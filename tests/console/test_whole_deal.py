@@ -157,8 +157,10 @@ def test_of_several_alternatives_one_is_accepted(sqlite_console: Console):
     refused = fill(rosa, address)
     assert refused.status_code == 400
     assert re.search(r'id="problem-option_set"[^>]*>Name the option set', refused.text)
-    step(rosa, quote_id, "accept", option_set="b")
+    step(rosa, quote_id, "accept", option_set="b", evidence="PO 4711")
     assert tools("quote_get", quote_id=quote_id)["quote"]["option_set"] == "b"
+    (order,) = tools("order_list")["items"]
+    assert tools("order_get", order_id=order["id"])["evidence"] == "PO 4711"
 
 
 @pytest.mark.parametrize(

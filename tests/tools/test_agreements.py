@@ -32,8 +32,10 @@ def sold(seller: Tools, *lines: dict[str, Any], **terms: Any) -> dict[str, Any]:
 
 
 def test_a01_acceptance_makes_one_order_with_the_accepted_lines(seller: Tools):
-    moved = sold(seller)
+    quote_id = sent_quote(seller, start_date=START)
+    moved = seller("quote_accept", quote_id=quote_id, expected_version=1, evidence="PO 4711")
     order = seller("order_get", order_id=moved["order_id"], include_schedule=True)
+    assert (order["order"]["accepted_by"], order["evidence"]) == ("human:rita", "PO 4711")
     assert order["order"]["number"].startswith("SO-2026-")
     assert (order["order"]["kind"], order["order"]["net"], order["order"]["total"]) == ("new", 1500, 1500)
     assert order["order"]["quote_id"] == moved["quote_id"]
