@@ -115,7 +115,8 @@ class Acceptance:
         anchor = date.fromisoformat(agreed.anchored_on) if agreed.anchored_on else phase.calendar.anchor
         calendar = phase.calendar._replace(anchor=anchor, mode=agreed.part_periods or phase.calendar.mode)
         price = phase.price if agreed.settled is None else agreed.settled_price
-        return (phase._replace(sold=sold, calendar=calendar, price=price),)
+        periods = Fraction(agreed.settled_periods) if agreed.settled_periods else phase.periods
+        return (phase._replace(sold=sold, calendar=calendar, price=price, periods=periods),)
 
     def _phases(self, priced: PricedLine, asked: DraftLine) -> Iterator[tuple[str, tuple[Phase, ...]]]:
         """The phases of a line; the parts of a bundle that are billed differently are lines of their own."""

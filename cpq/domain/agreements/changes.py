@@ -232,6 +232,7 @@ def _renewed(
                 uplift=total if is_same else 0,
                 settled=last.left(start, minor_unit) if is_as_before else None,
                 settled_price=last.price if is_as_before else None,
+                settled_periods=_settled_periods(last, start, agreement) if is_as_before else "",
                 yearly_before=minor_unit.round(last.yearly),
                 ignores_contract=price is RenewalPrice.LIST,
             ),
@@ -446,10 +447,19 @@ def _draft_line(
                 uplift=sold.uplift,
                 settled=earlier.left(start, minor_unit) if earlier is not None else None,
                 settled_price=earlier.price if earlier is not None else None,
+                settled_periods=_settled_periods(earlier, start, agreement) if earlier is not None else "",
                 yearly_before=minor_unit.round(before.yearly),
             ),
         ),
     )
+
+
+def _settled_periods(phase: Phase, start: date, agreement: Agreement) -> str:
+    """For which the rest of a phase without a price of its own is worth as much in a year as all of it."""
+    if phase.price is not None or not phase.value or phase.calendar is None:
+        return ""
+    periods = phase.left(start, agreement.minor_unit) * phase.periods / phase.value
+    return str(periods) if periods else ""
 
 
 def _is_later(end: date | None, before: date | None) -> bool:

@@ -77,6 +77,8 @@ class AgreedLine(NamedTuple):
     """The net of a line that leads back to what held before on the same day."""
     settled_price: int | None = None
     """Its price for one unit and period then: the net is rounded."""
+    settled_periods: str = ""
+    """Where it had no such price, the periods that keep its recurring revenue: `2/3`."""
     yearly_before: int = 0
     """The recurring revenue of a year before."""
     ignores_contract: bool = False

@@ -23,7 +23,7 @@ from cpq.domain.agreements.changes import (
 )
 from cpq.domain.agreements.order import Phase, Sold, dump, load
 from cpq.domain.agreements.order_kind import OrderKind
-from cpq.domain.pricing.request import PriceRow
+from cpq.domain.pricing.request import PriceRow, Segment
 from cpq.domain.pricing.terms import add_months
 from cpq.domain.quotes.draft import DraftLine
 from cpq.domain.quotes.special_terms import Commitment
@@ -75,8 +75,10 @@ def a_change(luck: Random, line: AgreementLine, day: date) -> Change:
     """A change of a line with a term, of any kind."""
     end = line.stop
     assert end is not None
+    # Of a line that is by use for some of its days only, the number is set once the others have begun.
+    is_mixed = len({phase.sold.product_id == USE for phase in line.from_(day)}) > 1
     match luck.choice([one for one in Action if one is not Action.ADD_LINE]):
-        case Action.SET_QUANTITY:
+        case Action.SET_QUANTITY if not is_mixed:
             return quantity(line, luck.randint(1, 50))
         case Action.CHANGE_TERM:
             last = a_day(luck, max(day, line.from_(day)[0].start), add_months(end, 14))
@@ -392,3 +394,19 @@ def test_a13_lines_that_go_on_as_they_were_keep_their_price_in_any_order():
         assert copy.change(OrderKind.RENEWAL, one, start, lines, [also]) == 0
         # 2 and 5 at 0.52 for 18 months, and 3 at 0.01 a month, are 2.7867 a year: the nets alone come to 2.79 or 2.78.
         assert copy.agreement(one.id).yearly(start) == 2_790_000
+
+
+def test_a13_the_rest_of_a_ramp_that_goes_on_keeps_its_revenue_in_any_order():
+    rows: dict[str, tuple[PriceRow, ...]] = {"p0": (PriceRow("long", 360_000, BOOK, billing_period="18_months"),)}
+    world, start = World(rows), date(2025, 2, 16)
+    ramp = (Segment(4, 15), Segment(6, discount=100 * PERCENT), Segment(14))
+    first = world.sell([DraftLine(1, "p0", 36, ramp=ramp)], start, 24)
+    other = world.sell([DraftLine(1, "p0", 3)], start, 12)
+    day, found = date(2026, 2, 16), []
+    for one, also in ((first, other), (other, first)):
+        copy = world.copy()
+        lines = renewed_lines([one, also], day, 12, price=RenewalPrice.SAME, uplift=0)
+        copy.change(OrderKind.RENEWAL, one, day, lines, [also])
+        found.append(copy.agreement(one.id).yearly(day))
+    # 36 at 0.36 for 18 months are 8.64 a year, and 3 are 0.72; the rest of the ramp was rounded.
+    assert found == [9_360_000, 9_360_000]
