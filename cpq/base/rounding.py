@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -66,6 +66,17 @@ def divide(numerator: Exact, denominator: Exact) -> Exact:
     """The exact quotient, as an int where it is whole."""
     quotient, rest = divmod(numerator, denominator)
     return Fraction(numerator, denominator) if rest else quotient
+
+
+def added(amounts: Iterable[Exact]) -> Exact:
+    """The exact sum, reduced once: most of the time of a sum of fractions goes into reducing each step."""
+    above, below = 0, 1
+    for one in amounts:
+        if (under := one.denominator) == below:
+            above += one.numerator
+        else:
+            above, below = above * under + one.numerator * below, below * under
+    return above if below == 1 else divide(above, below)
 
 
 def written(number: Exact) -> Amount | str:

@@ -70,6 +70,8 @@ TARGETS = {
     "simulation s": "≤ 60 for 100,000",
     "simulation MB": "≤ 500",
     "10,000 lines: lines a second": "≥ 100,000",
+    "1,000 lines with price, amount or ramp: lines a second": "≥ 40,000",
+    "1,000 lines of use with a price: lines a second": "≥ 40,000",
     "time a line, 10,000 / 100": "≤ 1.3",
     "1,000 lines: pricer / bare integers": "≤ 4.5",
     "10 lines / floor": "≤ 2.5",

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import lcm
 
 from cpq.base.errors import Code, CpqError, bad_field
-from cpq.base.rounding import Exact, divide
+from cpq.base.rounding import Exact, added, divide
 from cpq.domain.pricing.overrides import own_prices
 from cpq.domain.pricing.parts import WHOLE_TERM, LinePrice, Part, Plan
 from cpq.domain.pricing.plans import Plans, agreed, usage_of_bundle
@@ -60,7 +60,7 @@ def put_together(line: Line, plan: Plan, contents: Contents) -> LinePrice:
         for part in inside:
             part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT - plan.bundle_discount), ONE_HUNDRED_PERCENT)
     cost = _cost_of_bundle(own, inside) if plan.components else _sum_of_costs(own + inside)
-    amount, listed = sum([part.amount for part in charged]), _sum_of_lists(own + inside)
+    amount, listed = added([part.amount for part in charged]), _sum_of_lists(own + inside)
     whole = LinePrice(
         line,
         plan,
@@ -132,16 +132,13 @@ def _parts(line: Line, plan: Plan, each: int, segment: Segment, offset: int, nam
 
 
 def _sum_of_lists(parts: Iterable[Part]) -> Exact:
-    return sum([part.listed for part in parts])
+    return added([part.listed for part in parts])
 
 
 def _sum_of_costs(parts: Iterable[Part]) -> Exact | None:
-    total: Exact = 0
-    for part in parts:
-        if part.cost is None:
-            return None
-        total += part.cost
-    return total
+    costs = [part.cost for part in parts]
+    known = [cost for cost in costs if cost is not None]
+    return added(known) if len(known) == len(costs) else None
 
 
 def _cost_of_bundle(own: Iterable[Part], inside: Iterable[Part]) -> Exact | None:
@@ -155,10 +152,11 @@ def _cost_of_bundle(own: Iterable[Part], inside: Iterable[Part]) -> Exact | None
 def _settle_tax(whole: LinePrice, charged: Sequence[Part]) -> None:
     """Take tax and period from the parts with an amount, which must all treat tax alike."""
     taxed = [part for part in charged if part.amount] or charged[:1]
-    weights: dict[str, Exact] = {}
-    for part in taxed:
-        weights[part.plan.tax_category] = weights.get(part.plan.tax_category, 0) + part.amount
-    weights = {name: weight for name, weight in sorted(weights.items()) if weight > 0} or weights
+    names = sorted({part.plan.tax_category for part in taxed})
+    weights: dict[str, Exact] = dict.fromkeys(names, 0)
+    if len(names) > 1:
+        weights = {name: added([part.amount for part in taxed if part.plan.tax_category == name]) for name in names}
+        weights = {name: weight for name, weight in weights.items() if weight > 0} or weights
     is_included = {part.plan.is_tax_included for part in taxed}
     if len(is_included) > 1 or (len(weights) > 1 and True in is_included):
         named = whole.plan.product_id

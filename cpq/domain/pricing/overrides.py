@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from cpq.base.errors import bad_field
-from cpq.base.rounding import Exact, divide
+from cpq.base.rounding import Exact, added, divide
 from cpq.domain.pricing.parts import LinePrice, OwnPrice, Part
 from cpq.domain.pricing.request import ONE_HUNDRED_PERCENT, Segment
 from cpq.domain.pricing.result import Stage
@@ -34,22 +34,22 @@ def override(price: LinePrice) -> None:
 
 def _add_segments(price: LinePrice, segments: Sequence[OwnPrice]) -> None:
     """Each segment by itself, so that a markup on one cannot pay for a free month."""
-    before = sum([segment.amount for segment in segments])
+    before = added([segment.amount for segment in segments])
     # Most lines have no rule that changed them; fractions would take most of the time.
     share: Exact = 1 if before and before == price.amount else Fraction(price.amount) / before if before else 0
-    regular: Exact = 0
-    given: Exact = 0
+    regular: list[Exact] = []
+    given: list[Exact] = []
     """In hundred percents."""
     for segment in segments:
         usual = segment.amount if share == 1 else segment.amount * share
         if segment.typed_in is None:
-            regular += usual
-            given += usual * (ONE_HUNDRED_PERCENT - segment.discount)
+            regular.append(usual)
+            given.append(usual * (ONE_HUNDRED_PERCENT - segment.discount))
         else:
-            regular += max(usual, segment.typed_in)
-            given += segment.typed_in * ONE_HUNDRED_PERCENT
-    price.amount = divide(regular.numerator, regular.denominator)
-    price.given = divide(given.numerator, given.denominator * ONE_HUNDRED_PERCENT)
+            regular.append(max(usual, segment.typed_in))
+            given.append(segment.typed_in * ONE_HUNDRED_PERCENT)
+    price.amount, whole = added(regular), added(given)
+    price.given = divide(whole.numerator, whole.denominator * ONE_HUNDRED_PERCENT)
 
 
 def has_own_price(segment: Segment) -> bool:
