@@ -277,9 +277,11 @@ class Recorder:
         try:
             self._write(tenant_id, batch)
             self._pause = FLUSH_SECONDS
-        except (CpqError, sa.exc.SQLAlchemyError, OSError) as error:
-            # The database is down or busy: keep the entries and try again with the next batch.
-            log.warning("audit entries wait for the database", extra={"waiting": len(batch), "reason": str(error)})
+        except Exception as error:
+            # The database is down or busy, or a fault of ours: keep the entries and try again with the next batch.
+            is_ours = not isinstance(error, CpqError | sa.exc.SQLAlchemyError | OSError)
+            reason = {"waiting": len(batch), "reason": str(error)}
+            log.warning("audit entries wait for the database", extra=reason, exc_info=is_ours)
             with self._changed:
                 self._pause = min(self._pause * 2, PAUSE_SECONDS_MAX)
                 self._closing_tries -= self._closing

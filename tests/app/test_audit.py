@@ -170,6 +170,27 @@ def test_a_lost_acknowledgement_does_not_stop_the_record(app: App, monkeypatch: 
     assert verify(app).broken_at is None
 
 
+@pytest.mark.parametrize("fault", [RuntimeError("a fault of ours"), UnicodeEncodeError("utf-8", "x", 0, 1, "")])
+def test_no_exception_loses_the_entries_that_wait(app: App, monkeypatch: pytest.MonkeyPatch, fault: Exception):
+    """The driver raises errors of Python's own, too; the thread that writes the record survives each."""
+    real = app._recorder._write
+    faults = [fault] * 2
+
+    def failing(tenant_id: str, batch: list[audit.Noted]) -> None:
+        if faults:
+            raise faults.pop()
+        real(tenant_id, batch)
+
+    monkeypatch.setattr(app._recorder, "_write", failing)
+    start = len(trail(app))
+    for number in range(3):
+        Tools(app)("catalog_search", query=f"number {number}")
+    app.flush_audit()
+    assert not faults
+    assert len(trail(app)) == start + 3
+    assert verify(app).broken_at is None
+
+
 def test_a_chain_without_its_head_is_not_taken_for_whole(app: App):
     Tools(app)("catalog_search", query="pro plan")
     tamper(app, sa.delete(audit_head))
