@@ -62,6 +62,21 @@ class Cluster:
         """Drop a database if it exists, and disconnect whoever still uses it."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
+    def crash(self) -> None:
+        """End the server at once, as a power cut does to its processes, and start it on what its log has."""
+        command = [str(find_programs() / "pg_ctl"), "-D", str(self.directory / "data"), "-m", "immediate", "-w"]
+        owner = _server_user()
+        subprocess.run(
+            [*command, "-t", "300", "-l", str(self.directory / "log"), "restart"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+            user=owner and owner.pw_uid,
+            group=owner and owner.pw_gid,
+            extra_groups=owner and [],
+        )
+
     def stop(self) -> None:
         """Stop the server and remove its files. Does nothing when attached, or when already stopped."""
         if self.keeper is None or self.keeper.poll() is not None:
