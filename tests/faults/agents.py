@@ -19,7 +19,7 @@ from typing import Any
 
 from cpq.app import App, tokens
 from cpq.app.access import Principal, Role
-from cpq.base.errors import Code
+from cpq.base.errors import Code, CpqError
 from cpq.base.settings import Settings
 from mcp_facade.toolsets import ALL_TOOLS
 from tests.faults.invariants import Told
@@ -201,7 +201,7 @@ class Agent:
 def work(settings: Settings, name: str, folder: Path, seed: int, steps: int) -> None:
     """One process: goes on where the journal ends, until it is killed, the folder says stop, or its steps are done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Only whoever started us ends us.
-    app = open_app(settings)
+    app = opened(settings)
     with patient():
         agent = Agent(app, name, Journal(folder / f"{name}.journal"), seed)
         agent.finish_last()
@@ -210,6 +210,18 @@ def work(settings: Settings, name: str, folder: Path, seed: int, steps: int) -> 
                 break
             agent.step()
     app.close()
+
+
+def opened(settings: Settings) -> App:
+    """As a supervisor starts a server again until its database is there."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return open_app(settings)
+        except CpqError as error:
+            if error.code not in AGAIN or time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 class Crowd:

@@ -142,8 +142,11 @@ def _moves(told: Sequence[Told]) -> Iterator[str]:
 
 
 def _is_of_an_older_version(one: Told, before: Told) -> bool:
-    """A customer may answer what was sent while the next version is a draft."""
-    return one.tool in ("quote_accept", "quote_decline") and one.answer["version"] != before.answer["version"]
+    """A customer may answer what was sent while the next version is a draft, and a cancelled draft leaves what was."""
+    return (
+        one.tool in ("quote_accept", "quote_decline", "quote_cancel")
+        and one.answer["version"] != before.answer["version"]
+    )
 
 
 def _versions(tx: Tx, _told: Sequence[Told]) -> Iterator[str]:
@@ -186,7 +189,8 @@ def _decisions(tx: Tx, _told: Sequence[Told]) -> Iterator[str]:
                 yield f"I8: {vote.caller} decided on {row.id}, which they made or asked for"
     for (quote_id, number), version in versions.items():
         waiting = open_now[quote_id, number]
-        if (version.status == "pending_approval") != bool(waiting):
+        is_settled = version.status in ("approved", "sent", "accepted", "declined")
+        if waiting if is_settled else version.status == "pending_approval" and not waiting:
             yield f"I5: version {number} of {quote_id} is {version.status} with {waiting} open requests"
 
 
