@@ -22,18 +22,23 @@ def apply_term(part: Part) -> None:
 
     The uplift changes only the price, neither the list price nor our cost.
     """
-    plan, segment, terms = part.plan, part.segment, part.plan.terms
-    term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
-    listed_term = term
-    if not bills_alike(plan.listed, plan.row):
-        listed_term = terms.of_row(plan.listed, part.offset, segment.months)
-    part.term, part.listed_term = term, listed_term
+    take_term(part)
+    plan, segment, term, listed_term = part.plan, part.segment, part.term, part.listed_term
     part.amount, part.listed = term.times(part.amount), listed_term.times(part.listed)
     part.divisor, part.listed_divisor = part.divisor * term.of, listed_term.of
     if segment.uplift:
         part.amount = divide(part.amount * (ONE_HUNDRED_PERCENT + segment.uplift), ONE_HUNDRED_PERCENT)
     if segment.uplift or term is not ONCE:
         part.note(TERM, part.amount, plan.billing_period, term.shown)
+
+
+def take_term(part: Part) -> None:
+    """The billing periods of its price and of its list price."""
+    plan, segment, terms = part.plan, part.segment, part.plan.terms
+    part.term = terms.of(plan.billing_period, part.offset, segment.months) if segment.months else plan.term
+    part.listed_term = part.term
+    if not bills_alike(plan.listed, plan.row):
+        part.listed_term = terms.of_row(plan.listed, part.offset, segment.months)
 
 
 def request_of_line(request: Request, term: LineTerm | None) -> Request:

@@ -24,7 +24,7 @@ from cpq.domain.pricing.price_selection import PriceSelection, take_contracted_p
 from cpq.domain.pricing.request import Line, Request, exact, largest_quantity, mean_quantity
 from cpq.domain.pricing.result import PricedLine, PricedQuote, Stage, TaxGroup, new_tuple
 from cpq.domain.pricing.tax import level_list_tax, tax_lines, tax_note
-from cpq.domain.pricing.terms import apply_term
+from cpq.domain.pricing.terms import apply_term, take_term
 from cpq.domain.pricing.tiers import apply_tiers
 from cpq.domain.pricing.usage import margin_of_rates, price_usage
 
@@ -82,7 +82,7 @@ def costs(request: Request, unit_cost: UnitCost) -> Costs:
     """The costs of the lines if a unit cost `unit_cost` instead of what its price says."""
     plans = Plans(request, PriceSelection(request), unit_cost)
     minor_unit = MinorUnit(request.currency, request.rounding)
-    prices = [_price_over_term(line, plans) for line in request.lines]
+    prices = [_cost_over_term(line, plans) for line in request.lines]
     rates = {price.line.id: margin_of_rates(price.line, price.plan) for price in prices if _is_open(price, request)}
     return Costs(
         {price.line.id: minor_unit.round(price.cost) for price in prices if price.cost is not None},
@@ -126,6 +126,18 @@ def _price_over_term(line: Line, plans: Plans) -> LinePrice:
     for part in (*contents.own, *contents.inside):
         _run_stages(part, plans)
     return put_together(line, plan, contents)
+
+
+def _cost_over_term(line: Line, plans: Plans) -> LinePrice:
+    """`_price_over_term` as far as our cost depends on it: that of most lines depends on no stage but the term."""
+    plan = plans.of(line.price_key, line.selling_model, line.term)
+    if line.ramp or line.choices or line.charged or plan.shares_free_units or not plan.is_plain:
+        return _price_over_term(line, plans)
+    part = LinePrice(line, plan, exact(line.quantity), line.choices)
+    if plan.term is not ONCE or not plan.is_like_list:
+        take_term(part)
+    take_cost(part, plans.counts)
+    return part
 
 
 def _run_stages(part: Part, plans: Plans) -> None:
