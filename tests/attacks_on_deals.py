@@ -106,9 +106,10 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "test_four_percent_of_a_very_large_deal_is_much_money",
         ),
         attack(
-            "a note `40 % rebate, net 180` by an agent, on the quote, a line or in an attribute",
+            "`40 % rebate, net 180` by an agent: a note, the deal's reference, an attribute, an option of text",
             "legal is asked, unless it is of the clause library",
             "test_a_side_letter_of_an_agent_needs_a_person",
+            "test_an_option_that_is_a_text_holds_no_side_letter",
             "test_a_clause_of_the_library_needs_nobody",
             "test_terms_are_found_in_every_spelling",
         ),

@@ -6,7 +6,7 @@ import pytest
 
 from cpq.app import App
 from tests.support.approvals import ask, decide, person, priced_quote, refused
-from tests.support.engine import Tools
+from tests.support.engine import Tools, import_dicts, product_row
 from tests.support.quotes import SEATS
 
 LETTER = "40 % rebate, net 180"
@@ -20,11 +20,12 @@ TANK = {"product_id": "prod_tk240v", "quantity": 1}
     "letter",
     [
         {"notes": LETTER},
+        {"deal_id": LETTER},
         {"line_items": [{**TANK, "notes": LETTER}]},
         {"line_items": [{**TANK, "attributes": {"remark": LETTER}}]},
         {"line_items": [{**TANK, "option_set": LETTER}]},
     ],
-    ids=["notes", "line notes", "attribute", "option set"],
+    ids=["notes", "reference", "line notes", "attribute", "option set"],
 )
 def test_a_side_letter_of_an_agent_needs_a_person(app: App, tools: Tools, letter: dict[str, Any]):
     quote_id = priced_quote(tools, 0, **letter)
@@ -33,6 +34,20 @@ def test_a_side_letter_of_an_agent_needs_a_person(app: App, tools: Tools, letter
     assert refused(tools, "quote_send", quote_id=quote_id, expected_version=1)["code"] == "CONFLICT"
     decide(person(app, "lee", "legal"), ask(tools, quote_id, "legal"))
     assert tools("quote_send", quote_id=quote_id, expected_version=1)["status"] == "sent"
+
+
+def test_an_option_that_is_a_text_holds_no_side_letter(app: App, tools: Tools):
+    row = product_row(product_type="configurable", options={"engraving": {"type": "text"}})
+    import_dicts(app, "products", row)
+    price = {"price_book": "list", "currency": "USD", "unit_price": "100", "cost": "20", "product_id": row["id"]}
+    import_dicts(app, "prices", price)
+
+    def asked(text: str) -> list[str]:
+        line = {"product_id": row["id"], "quantity": 1, "attributes": {"engraving": text}}
+        return tools("quote_price", quote_id=priced_quote(tools, 0, line))["required_roles"]
+
+    assert asked(LETTER) == ["legal"]
+    assert asked("Line 3, RAL 9010") == []
 
 
 @pytest.mark.parametrize("note", [CLAUSE, "clause:payment_net_30", "clause:site_access\nclause:payment_net_30"])

@@ -72,6 +72,20 @@ class ClauseLibrary:
             or any(self._holds_terms(value) for value in named if not _ONLY_TIME.fullmatch(_folded(value))),
         )
 
+    def spoken(self, reference: str | None) -> list[str]:
+        """A reference, such as a deal id, as a free value where it says something: several words, or terms in one.
+
+        `D-2026-7` and `acme-renewal` say nothing; `net_180` and `40 % off` do.
+        """
+        words = _RENEWAL.sub(" ", _SEPARATORS.sub(" ", reference or "")).split()
+        is_code = len((reference or "").split()) < 2
+        return [] if is_code and not self._names_terms(" ".join(words)) else [" ".join(words)]
+
+    def _names_terms(self, text: str) -> bool:
+        """Whether a text of one word is about terms; `2026 USD` in it is a year and a currency, and no amount."""
+        plain = _folded(text)
+        return bool(_PRICED.search(plain) or self._pattern.search(plain))
+
     def free_lines(self, text: str) -> list[str]:
         """The lines of a text that are not from the library."""
         return [line for line in text.splitlines() if line.strip() and not self._is_clause(line)]
@@ -145,6 +159,11 @@ _MEASURED = re.compile(
     )
 )
 """A number of terms: a share, an amount of money, `net 180`, `40 off`, `two units free`."""
+
+_PRICED = re.compile(rf"[%‰٪]|{_SIGN}|(?<!\w)net \d")
+_SEPARATORS = re.compile(rf"[_.:#{_DASH}]")
+_RENEWAL = re.compile(r"(?<!\w)renewals?(?!\w)", re.IGNORECASE)
+"""The kind of a deal, in its reference; in a note it is about terms."""
 
 _MIXED = re.compile(r"[a-z][\u0370-\u03ff\u0400-\u04ff]|[\u0370-\u03ff\u0400-\u04ff][a-z]")
 """Letters of two scripts in one word, which look like another word."""

@@ -111,6 +111,11 @@ class ProductFacts(NamedTuple):
         discount = to_micro(Decimal((self.bundle or {}).get("discount_percent", 0)))
         return self._replace(for_pricing=Product(tuple(rows), parts, discount))
 
+    def free_values(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Of a line's attributes those that somebody wrote: what no option is, and options that are a text."""
+        chosen = {option["name"] for option in self.options if option["type"] != "text"}
+        return {name: value for name, value in attributes.items() if name not in chosen}
+
 
 class Facts(NamedTuple):
     """The facts for a quote: its buyer, if that account exists, its products with their parts, and the rules."""

@@ -223,12 +223,8 @@ def _free_texts(tx: Tx, draft: Draft, products: Mapping[str, ProductFacts]) -> l
         if line.custom:
             texts += [(f"{at}/custom/{name}", number, str(value)) for name, value in line.custom.given.items()]
         product = products.get(line.product_id)
-        options = {option["name"] for option in product.options} if product else ()
-        texts += [
-            (f"{at}/attributes/{name}", number, f"{name}\n{value}")
-            for name, value in line.attributes.items()
-            if name not in options
-        ]
+        written = product.free_values(line.attributes) if product else line.attributes
+        texts += [(f"{at}/attributes/{name}", number, f"{name}\n{value}") for name, value in written.items()]
     free = [(at, number, "\n".join(tx.policies.library.free_lines(text))) for at, number, text in texts if text]
     return [one for one in free if one[2]]
 

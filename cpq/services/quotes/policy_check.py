@@ -65,7 +65,7 @@ def decide(
     texts = NO_FREE_TEXT
     if not FREE_TEXT.isdisjoint(tx.policies.reads):
         makers = {*quote.version.makers, *([editor] if editor else [])}
-        texts = free_text_facts(tx.policies.library, draft.notes, draft.lines, products, makers)
+        texts = free_text_facts(tx.policies.library, draft.notes, draft.deal_id, draft.lines, products, makers)
     others = other_quotes(tx, quote, draft.deal_id)
     grid = _EXACT if SECRET.isdisjoint(tx.policies.reads) else tx.policies.terms.cost_grid_percent
 

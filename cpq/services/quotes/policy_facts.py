@@ -55,18 +55,19 @@ def quote_inputs(draft: Draft, buyer: AccountFacts, *, payment_terms: str) -> Qu
 def free_text_facts(
     library: ClauseLibrary,
     notes: str | None,
+    deal_id: str | None,
     lines: Iterable[DraftLine],
     products: Mapping[str, ProductFacts],
     written_by: Iterable[str],
 ) -> FreeTextFacts:
-    """The facts of the texts for the customer: notes, names of option sets, and attributes that are no options.
+    """The facts of the texts for the customer: notes, the deal's reference, names of option sets, and free attributes.
 
     A text counts as an agent's unless only people have made and changed the version.
     """
     if all(Caller.parse(caller).is_person for caller in written_by):
         return NO_FREE_TEXT
     texts = [notes] if notes else []
-    values = []
+    values = library.spoken(deal_id)
     for line in lines:
         if line.notes:
             texts.append(line.notes)
@@ -74,8 +75,7 @@ def free_text_facts(
             item = line.special.custom
             texts += filter(None, (item.name, item.description, item.category, item.unit))
         if line.attributes:
-            options = {option["name"] for option in products[line.product_id].options}
-            free = {name: value for name, value in line.attributes.items() if name not in options}
+            free = products[line.product_id].free_values(line.attributes)
             values += [f"{name.replace('_', ' ')}: {value}" for name, value in free.items()]
     values += dict.fromkeys(line.option_set for line in lines if line.option_set)
     return library.facts(texts, values)

@@ -63,6 +63,7 @@ class _Row(NamedTuple):
     expires_at: datetime
     lapses_at: datetime | None
     account_id: str
+    deal_id: str | None
     currency: str
     total: int
     term_months: int | None
@@ -148,9 +149,8 @@ class Simulation:
             country=row.country,
         )
         products = _with_custom(self._products, asked)
-        texts = free_text_facts(
-            self._after.library, row.notes, asked.values(), products, (row.created_by, *row.edited_by)
-        )
+        makers = (row.created_by, *row.edited_by)
+        texts = free_text_facts(self._after.library, row.notes, row.deal_id, asked.values(), products, makers)
         days = self._before.terms.validity_days if days is None else days
         usage = {str(number) for number, wording in wordings.items() if wording.rate_card}
         return facts_of(inputs, asked, products, priced, validity_days=days, texts=texts, usage=usage)
@@ -197,6 +197,7 @@ def _rows(tx: Tx, last: str | None) -> list[_Row]:
             quote.expires_at,
             quote.lapses_at,
             quote.account_id,
+            version.deal_id,
             quote.currency,
             quote.total,
             version.term_months,

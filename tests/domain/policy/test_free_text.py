@@ -64,6 +64,23 @@ def test_a_number_of_an_attribute_is_data_and_terms_are_not():
         assert LIBRARY.facts([], [value]).free_text_has_terms, value
 
 
+@pytest.mark.parametrize(
+    "reference", [None, "D-2026-7", "OPP_77", "acme-renewal-2026", "ACME-USD-2026", "60-month-deal"]
+)
+def test_a_reference_of_one_word_says_nothing(reference: str | None):
+    assert LIBRARY.spoken(reference) == []
+
+
+@pytest.mark.parametrize("reference", ["40 % rebate, net 180", "net_180", "40%-off", "free_of_charge", "€500-back"])
+def test_terms_in_a_reference_are_found(reference: str):
+    assert LIBRARY.facts([], LIBRARY.spoken(reference)).free_text_has_terms
+
+
+def test_a_reference_of_several_words_is_a_text():
+    found = LIBRARY.facts([], LIBRARY.spoken("Acme renewal 2026"))
+    assert (found.has_free_text, found.free_text_has_terms) == (True, False)
+
+
 @given(st.lists(st.sampled_from(sorted(LIBRARY.clauses)), max_size=4))
 def test_clauses_are_no_free_text(ids: list[str]):
     note = LIBRARY.text_of("\n".join(f"clause:{id_}" for id_ in ids)) or ""
