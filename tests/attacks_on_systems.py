@@ -265,6 +265,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
             "rebuilt by itself or by `cpq repair`",
             "test_a_damaged_word_index_is_mended",
             "test_an_emptied_word_index_is_told_and_mended",
+            "test_an_emptied_dictionary_is_told_and_mended",
             "test_doctor_and_repair_find_and_mend_an_emptied_word_index",
         ),
         attack(

@@ -149,6 +149,19 @@ def test_an_emptied_word_index_is_told_and_mended(app: App):
     assert index_repair.state(app) == "ok"
 
 
+def test_an_emptied_dictionary_is_told_and_mended(app: App):
+    tools = Tools(app)
+    before = tools("catalog_search", query="compresor")
+    assert before["matched"] == "all_words"
+    with app.database.writing(app.effects.monotonic() + 5) as connection:
+        connection.exec_driver_sql("DELETE FROM catalog_word")
+    assert tools("catalog_search", query="compresor") != before
+    assert index_repair.state(app) == "lost products or cannot be read: it is written again within a minute"
+    index_repair.loop(app)._work()
+    assert tools("catalog_search", query="compresor") == before
+    assert index_repair.state(app) == "ok"
+
+
 def test_a_damaged_word_index_is_mended(sqlite_app: App):
     before = Tools(sqlite_app)("catalog_search", query="suite")
     with sqlite_app.database.writing(sqlite_app.effects.monotonic() + 5) as connection:

@@ -1,4 +1,4 @@
-"""The word index of the catalogue: whether it is whole, and how it is written again from the products."""
+"""The word index of the catalogue with its dictionary: whether they are whole, and how the products give them again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def loop(app: App) -> Loop:
 
 
 def is_whole(app: App) -> bool:
-    """Whether the index of every tenant can be read, has as many entries as products, and finds the first of them."""
+    """Whether the index of every tenant can be read, has as many entries as products, and finds the first of them, and
+    whether the dictionary for typing errors is there."""
     try:
         return app.read_unaudited(
             app.new_call(ENGINE), lambda tx: all(_is_whole(_within(tx, one)) for one in word_index.tenants(tx))
@@ -59,7 +60,7 @@ def is_whole(app: App) -> bool:
 def state(app: App) -> str:
     """`ok`, or what is wrong, by looking for one product of the server's own tenant; the loop counts those of all."""
     try:
-        is_found = app.read_unaudited(app.new_call(ENGINE), _finds_first)
+        is_found = app.read_unaudited(app.new_call(ENGINE), lambda tx: _finds_first(tx) and _has_words(tx))
     except CpqError as error:
         if error.__cause__ is not None and not storage_fault(error.__cause__):
             return "unknown"
@@ -87,7 +88,15 @@ def _within(tx: Tx, tenant_id: str) -> Tx:
 def _is_whole(tx: Tx) -> bool:
     if word_index.count(tx) != exporter.counts(tx)["products"]:
         return False
-    return _finds_first(tx)
+    return _finds_first(tx) and _has_words(tx)
+
+
+def _has_words(tx: Tx) -> bool:
+    """Whether the dictionary has words; it has none where the first products have none that can be misspelt."""
+    if word_index.has_words(tx):
+        return True
+    rows = [SourceRow("products", number, values) for number, values in enumerate(islice(exporter.products(tx), BATCH))]
+    return not prepare_products(rows, declared_by_categories(tx), tx.tenant_id).vocabulary
 
 
 def _finds_first(tx: Tx) -> bool:

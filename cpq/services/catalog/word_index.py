@@ -60,10 +60,16 @@ def count(tx: Tx) -> int:
     return tx.connection.scalar(_ENTRIES[tx.connection.dialect.name], {"tenant": tx.tenant_id}) or 0
 
 
+def has_words(tx: Tx) -> bool:
+    """Whether the dictionary for typing errors has any word of the tenant."""
+    words_of_tenant = sa.exists().where(tx.own(tables.catalog_word))
+    return bool(tx.connection.scalar(sa.select(words_of_tenant)))
+
+
 def clear(tx: Tx) -> None:
-    """Empty the index of all tenants, also one that is damaged."""
+    """Empty index and dictionary of all tenants, also ones that are damaged."""
     is_sqlite = tx.connection.dialect.name == "sqlite"
-    for statement in _SQLITE_CLEAR if is_sqlite else ("DELETE FROM catalog_index",):
+    for statement in (*(_SQLITE_CLEAR if is_sqlite else ("DELETE FROM catalog_index",)), "DELETE FROM catalog_word"):
         tx.connection.exec_driver_sql(statement)
 
 
