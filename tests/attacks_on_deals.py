@@ -242,6 +242,13 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
             "test_the_same_person_gets_in_however_the_provider_puts_it",
         ),
         attack(
+            "a person with two names approves under one what their agent made under the other",
+            "refused once the names are known to be one person's",
+            "test_nobody_approves_under_another_name_what_their_own_agent_made",
+            "test_what_was_made_under_another_name_before_counts_as_made_by_the_person",
+            "test_an_invented_name_of_an_approver_opens_nothing",
+        ),
+        attack(
             "`cpq approvals approve --as X` from a shell",
             "needs the secret of X or of an administrator",
             "test_a_shell_alone_decides_nothing_once_tokens_exist",

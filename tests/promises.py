@@ -88,6 +88,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         ),
         promise(
             "The same person by token, by subject or by e-mail is one",
+            "test_nobody_approves_under_another_name_what_their_own_agent_made",
             "test_the_same_person_gets_in_however_the_provider_puts_it",
             "test_the_subject_of_a_provider_is_the_person_behind_a_program_and_decides_nothing_that_it_made",
         ),

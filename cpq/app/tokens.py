@@ -73,6 +73,40 @@ def grant(tx: Tx, *, name: str, role: str, days: int | None = None) -> TokenSumm
     return _add_token(tx, _enrol(tx, name, _role(role), "human"), role, NO_SECRET, days)
 
 
+def add_name(tx: Tx, *, name: str, person: str) -> str:
+    """Make `name` another name of a known person, who has one name from now on, however they sign in; returns it.
+
+    What was made under either name counts as theirs.
+    """
+    person = _known_person(tx, "/person", person)
+    name = _enrol(tx, name, Role.SALES_REP, "human").name
+    column = tables.principal.c
+    if name == person or tx.connection.scalar(sa.select(sa.exists().where(_mine(tx), column.person == name))):
+        raise CpqError(Code.CONFLICT, f"{name!r} is a name that others belong to already.", field="/name")
+    if person_of(tx, name) not in (name, person):
+        raise CpqError(Code.CONFLICT, f"{name!r} is another name of {person_of(tx, name)!r} already.", field="/name")
+    tx.connection.execute(sa.update(tables.principal).where(_mine(tx), column.name == name).values(person=person))
+    recorded_state.note(tx, RIGHTS, "principal", name)
+    return person
+
+
+def person_of(tx: Tx, name: str) -> str:
+    """The one name of whoever is called so: their own, where it is no other name of somebody."""
+    found = tx.connection.execute(sa.select(tables.principal).where(_mine(tx), tables.principal.c.name == name.strip()))
+    row = found.one_or_none()
+    if row is None or row.person is None:
+        return name.strip()
+    recorded_rights.require(tx, tx.tenant_id, {Part("principal", row.name): row})
+    return str(row.person)
+
+
+def other_names(tx: Tx) -> dict[str, str]:
+    """The person behind each other name; most stores have none."""
+    column = tables.principal.c
+    query = sa.select(column.name, column.person).where(_mine(tx), column.person.is_not(None))
+    return {row.name: row.person for row in tx.connection.execute(query)}
+
+
 def revoke_token(tx: Tx, token_id: str) -> None:
     """Make the token invalid. Revoking twice changes nothing."""
     found = tx.connection.execute(
@@ -147,7 +181,7 @@ def require_secret(tx: Tx, presented: str, name: str) -> Principal | None:
     if not is_protected(tx.connection, tx.tenant_id):
         return None
     holder = verify_token(tx, presented)
-    is_theirs = holder is not None and (holder.name == name.strip() or holder.may(Permission.ADMINISTER))
+    is_theirs = holder is not None and (holder.name == person_of(tx, name) or holder.may(Permission.ADMINISTER))
     if holder is None or holder.tenant_id != tx.tenant_id or not is_theirs:
         raise CpqError(
             Code.FORBIDDEN,
@@ -170,9 +204,7 @@ def is_guarded(tx: Tx, name: str, role: str, *, is_person: bool) -> bool:
     administrators = mine & (tables.token.c.role == Role.ADMIN) & (tables.token.c.secret_hash != NO_SECRET)
     if not tx.connection.scalar(sa.select(sa.exists().where(administrators))):
         return False
-    held = tx.connection.scalars(
-        sa.select(tables.token.c.role).where(mine, tables.token.c.principal_name == name.strip())
-    )
+    held = tx.connection.scalars(sa.select(tables.token.c.role).where(mine, _of_person(tx, name)))
     return is_person or not GUARDED.isdisjoint({role, *held})
 
 
@@ -192,7 +224,7 @@ def require_administrator(tx: Tx, presented: str, role: str) -> Principal:
 
 def find_principal(tx: Tx, name: str) -> Principal:
     """A principal with the roles of all its valid tokens, and the owner that the newest of them names."""
-    mine = tx.own(tables.token) & (tables.token.c.principal_name == name.strip())
+    mine = tx.own(tables.token) & _of_person(tx, name)
     oldest_first = _tokens().where(mine).order_by(tables.token.c.created_at, tables.token.c.id)
     rows = [row for row in tx.connection.execute(oldest_first) if _summary(row).is_open(tx.now)]
     recorded_rights.require(tx, tx.tenant_id, {part: one for row in rows for part, one in _stored(row).items()})
@@ -292,16 +324,32 @@ def _owner(tx: Tx, principal: Principal, name: str) -> str:
         raise bad_field(
             "/owner", f"{principal.name!r} is a person and owns what they make; only a program has an owner."
         )
-    mine = tx.own(tables.principal) & (tables.principal.c.kind == "human")
-    known = list(tx.connection.scalars(sa.select(tables.principal.c.name).where(mine)))
+    return _known_person(tx, "/owner", name)
+
+
+def _known_person(tx: Tx, field: str, name: str) -> str:
+    """The one name of a known person."""
+    people = sa.select(tables.principal.c.name).where(_mine(tx), tables.principal.c.kind == "human")
+    known = list(tx.connection.scalars(people))
     if name.strip() not in known:
         raise bad_field(
-            "/owner",
+            field,
             f"There is no person {name!r}.",
             nearest=nearest(name, known) or None,
             hint="`cpq token grant` or `cpq token create` makes a person known.",
         )
-    return name.strip()
+    return person_of(tx, name)
+
+
+def _mine(tx: Tx) -> sa.ColumnElement[bool]:
+    return tx.own(tables.principal)
+
+
+def _of_person(tx: Tx, name: str) -> sa.ColumnElement[bool]:
+    """Tokens of whoever is called so, by any of their names."""
+    person, column = person_of(tx, name), tables.principal.c
+    others = sa.select(column.name).where(_mine(tx), column.person == person)
+    return (tables.token.c.principal_name == person) | tables.token.c.principal_name.in_(others)
 
 
 def _require_own_name(tx: Tx, name: str) -> None:
@@ -329,7 +377,8 @@ def _role(word: str) -> Role:
 
 def _tokens() -> sa.Select[*tuple[Any, ...]]:
     added = tables.principal.c.created_at.label("enrolled_at")
-    return sa.select(tables.token, tables.principal.c.name, tables.principal.c.kind, added).join(
+    holder = (tables.principal.c.name, tables.principal.c.kind, added, tables.principal.c.person)
+    return sa.select(tables.token, *holder).join(
         tables.principal,
         of_tenant(tables.principal, tables.token.c.tenant_id)
         & (tables.principal.c.name == tables.token.c.principal_name),
@@ -338,14 +387,13 @@ def _tokens() -> sa.Select[*tuple[Any, ...]]:
 
 def _stored(row: AnyRow) -> recorded_rights.Rows:
     """The rows of the token and of its holder."""
-    holder = (row.tenant_id, row.name, row.kind, row.enrolled_at)
+    holder = (row.tenant_id, row.name, row.kind, row.enrolled_at, row.person)
     return {Part("token", row.id): row[: len(tables.token.c)], Part("principal", row.name): holder}
 
 
 def _summary(row: AnyRow) -> TokenSummary:
-    principal = Principal(
-        row.name, row.kind, frozenset({Role(row.role)}), row.tenant_id, row.owner, frozenset({row.id})
-    )
+    name, roles = row.person or row.name, frozenset({Role(row.role)})
+    principal = Principal(name, row.kind, roles, row.tenant_id, row.owner, frozenset({row.id}))
     return TokenSummary(row.id, principal, row.created_at, row.expires_at, row.revoked_at)
 
 

@@ -110,6 +110,32 @@ def grant(options: Options, name: str, role: str, days: int | None) -> None:
     click.echo(f"Next: `cpq console link --user {name}` makes a sign-in link.")
 
 
+@token.command()
+@click.option(
+    "--name", required=True, help="The other name: an e-mail address, or a subject of the company's provider."
+)
+@click.option("--person", required=True, metavar="NAME", help="The name by which the person is known.")
+@pass_options
+def alias(options: Options, name: str, person: str) -> None:
+    """Make a name another name of a person, whose rights and deeds are then one, however they sign in.
+
+    Nobody decides what they made under another name. Once an administrator has a token, theirs is needed.
+
+    \b
+    Example:
+      cpq token alias --name dana@acme.example --person dana
+    """
+
+    def work(tx: Tx) -> Answer:
+        return {"name": name, "person": tokens.add_name(tx, name=name, person=person)}
+
+    with local_app.opened(options) as app:
+        grantor = local_app.grantor(app, options, person, Role.SALES_REP, is_person=True)
+        arguments = {"name": name, "person": person}
+        made = local_app.write(app, "token_alias", work, arguments, principal=grantor)
+    click.echo(f"{made['name']} is another name of {made['person']}.")
+
+
 @token.command("list")
 @json_option
 @pass_options

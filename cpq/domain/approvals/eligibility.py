@@ -136,11 +136,13 @@ class Facts:
     """By request, in the order they were given."""
     acted_by: str | None = None
     """Who acts in the caller's name, with a secret of their own."""
+    other_names: frozenset[str] = frozenset()
+    """Of both, where they have several."""
 
     @cached_property
     def acting(self) -> tuple[str, ...]:
-        """The people whose hand this is."""
-        return (self.caller, self.acted_by) if self.acted_by else (self.caller,)
+        """The people whose hand this is, by all their names."""
+        return (self.caller, *([self.acted_by] if self.acted_by else []), *self.other_names)
 
     def counted_holders(self, request: RequestFacts) -> Iterator[str]:
         """The people of the role that a quorum counts and a stand-in waits for."""

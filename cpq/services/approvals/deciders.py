@@ -23,6 +23,7 @@ def load(tx: Tx, requests: Collection[RequestFacts], votes: Mapping[str, Sequenc
     since = min((one.requested_at for one in requests), default=tx.now)
     return Facts(
         caller=tx.caller,
+        other_names=other_names(tx, (tx.caller, acted_by or tx.caller)),
         is_person=repository.is_person(tx.caller),
         roles=tx.roles,
         now=tx.now,
@@ -46,22 +47,33 @@ def request_facts(tx: Tx, request: ApprovalRequest, quote: Quote) -> RequestFact
         role=request.role,
         escalated_to=request.escalated_to(tx.now),
         requested_at=request.requested_at,
-        makers=makers_of(of_version, request.requested_by),
+        makers=makers_of(tx, of_version, request.requested_by),
     )
 
 
 def imagined_facts(tx: Tx, quote: Quote, role: str) -> RequestFacts:
     """The facts about a request that the caller would make now."""
-    return RequestFacts("", quote.id, quote.account_id, role, None, tx.now, makers_of(quote, tx.caller))
+    return RequestFacts("", quote.id, quote.account_id, role, None, tx.now, makers_of(tx, quote, tx.caller))
 
 
-def makers_of(quote: Quote, requested_by: str) -> frozenset[str]:
-    return makers(requested_by, quote.created_by, quote.version.created_by, quote.version.edited_by)
+def makers_of(tx: Tx, quote: Quote, requested_by: str) -> frozenset[str]:
+    made_by = makers(requested_by, quote.created_by, quote.version.created_by, quote.version.edited_by)
+    return made_by | other_names(tx, made_by)
 
 
 def makers(requested_by: str, quote_by: str, version_by: str, editors: Iterable[str]) -> frozenset[str]:
     """Callers who requested the approval, made the quote or this version of it, or changed it."""
     return frozenset({requested_by, quote_by, version_by, *editors})
+
+
+def other_names(tx: Tx, callers: Iterable[str], known: Mapping[str, str] | None = None) -> frozenset[str]:
+    """All names of the people among these callers, where they have several."""
+    known = tokens.other_names(tx) if known is None else known
+    if not known:
+        return frozenset()
+    people = {known.get(name, name) for name in map(repository.name_of, filter(repository.is_person, callers))}
+    others = {name for name, person in known.items() if person in people}
+    return frozenset(map(repository.caller_of, people | others))
 
 
 def conflicts(tx: Tx, made_by: frozenset[str], *, since: datetime) -> Conflicts:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from typing_extensions import TypedDict
 
+from cpq.app import tokens
 from cpq.app.transaction import Tx
 from cpq.base.money import Amount, amount
 from cpq.base.text import digest, read_json
@@ -207,10 +208,12 @@ def _waiting(tx: Tx, words: str | None, sort: Sort) -> tuple[list[RequestFacts],
     requests, matches = [], []
     # Most requests have the same makers, so their text is parsed once. Starred names would cost a list for each row.
     known: dict[tuple[str, str, str, str], frozenset[str]] = {}
+    names = tokens.other_names(tx)
     for is_match, id_, quote_id, account_id, role, to, at, asked_by, made_by, version_by, editors in rows:
         key = asked_by, made_by, version_by, editors
         if key not in known:
-            known[key] = deciders.makers(asked_by, made_by, version_by, read_json(editors))
+            made = deciders.makers(asked_by, made_by, version_by, read_json(editors))
+            known[key] = made | deciders.other_names(tx, made, names)
         requests.append(RequestFacts(id_, quote_id, account_id, role, to, at, known[key]))
         matches.append(is_match)
     return requests, matches

@@ -284,7 +284,7 @@ def _plan(tx: Tx, quote: Quote, demand: Demand, role: str, *, is_first: bool) ->
         return Planned(role)
     if quote_rows.count_option_sets(tx, quote) > 1:
         return Planned(role, reason="Asked again: a quote with alternatives is reviewed as a whole.")
-    conflicts = deciders.conflicts(tx, deciders.makers_of(quote, tx.caller), since=earlier.asked_at)
+    conflicts = deciders.conflicts(tx, deciders.makers_of(tx, quote, tx.caller), since=earlier.asked_at)
     answer = reapproval.is_kept(
         role,
         tx.policies.roles,

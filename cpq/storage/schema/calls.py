@@ -25,9 +25,11 @@ principal = table(
     text("name"),
     text("kind"),
     Column("created_at", Timestamp, nullable=False),
+    text("person", nullable=True),
     PrimaryKeyConstraint("tenant_id", "name"),
     one_of("kind", "agent", "human"),
 )
+"""`person` is whose other name this is: an e-mail address, or a subject of the company's provider."""
 
 token = table(
     "token",
