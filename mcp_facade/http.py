@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from mcp_facade.server import HttpEndpoint
 
 log = logging.getLogger("cpq.http")
-log.addFilter(logs.Sparse(per_minute=60))
+for each in (log, logging.getLogger("uvicorn.error")):  # Which tells of every request that is none.
+    each.addFilter(logs.Sparse(per_minute=60))
 
 BODY_SECONDS = 30.0
 """Time for the body of a request."""

@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +40,7 @@ from cpq.app import App, Call
 from cpq.app.access import Principal
 from cpq.base import traces
 from cpq.base.errors import Code, CpqError
+from cpq.base.rate_limit import RateLimiter
 from cpq.base.settings import Settings
 from cpq.services import documents
 from mcp_facade import house_template, prompts, stdio
@@ -65,6 +66,10 @@ NEAR_SHARE = 0.8
 
 SESSIONS_MAX = 1000
 CALLER_SESSIONS_MAX = 100
+
+REQUESTS_PER_CALL = 5
+"""HTTP requests of a caller for each call that the rate limit allows: a notification, or what cannot be parsed, is a
+request that no method counts. High enough that a client reads the refusals of its calls first."""
 
 COUNTED_BY_THE_REGISTRY = "tools/call"
 """There the refusal of a tool call is audited."""
@@ -92,6 +97,7 @@ class Facade(MCPServer[None]):
         self._local_principal = principal or app.local_agent
         self.places, self._jobs = _shares(app.settings)
         self._refusals = RefusalPause()
+        self._requests = RateLimiter(app.settings.rate_limit_per_minute * REQUESTS_PER_CALL, app.effects)
         self._described = [_describe(tool) for tool in tools]
         self._lists: dict[str, Any] = {}
         """The answer to `tools/list` by the version of the protocol."""
@@ -147,7 +153,7 @@ class Facade(MCPServer[None]):
             max_sessions=SESSIONS_MAX,
             stateless_http=self.app.settings.stateless,
         )
-        identified = _Identified(AuthContextMiddleware(inner), self.session_manager)
+        identified = _Identified(AuthContextMiddleware(inner), self.session_manager, self._limit_request)
         return HttpEndpoint(identified, lambda: inner.router.lifespan_context(inner))
 
     async def _limit_methods(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
@@ -160,6 +166,15 @@ class Facade(MCPServer[None]):
                 await self._refusals.wait(_caller(self._principal()))
                 raise MCPError(types.INTERNAL_ERROR, error.message, failure(error).body) from error
         return await call_next(ctx)
+
+    async def _limit_request(self, subject: str) -> CpqError | None:
+        """The refusal of a caller who sends far more requests than calls are allowed; after a pause."""
+        try:
+            self._requests.take(subject)
+        except CpqError as error:
+            await self._refusals.wait(subject)
+            return error
+        return None
 
     async def _list_once(self, ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
         """Shape and check the list of tools once: it is the same for all callers, and most of what a list costs."""
@@ -320,9 +335,15 @@ class _CallerToken(AccessToken):
 class _Identified:
     """Passes the principal that the HTTP layer has verified to the SDK."""
 
-    def __init__(self, application: ASGIApp, sessions: StreamableHTTPSessionManager) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        sessions: StreamableHTTPSessionManager,
+        limit: Callable[[str], Awaitable[CpqError | None]],
+    ) -> None:
         self._application = application
         self._sessions = sessions
+        self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal: Principal | None = scope.get("cpq.principal")
@@ -333,6 +354,10 @@ class _Identified:
             return
         if principal is not None:
             subject = _caller(principal)
+            if (limited := await self._limit(subject)) is not None:
+                wait = {"Retry-After": str(math.ceil(float(str(limited.details["retry_after_seconds"]))))}
+                await JSONResponse(failure(limited).body, 429, wait)(scope, receive, send)
+                return
             if MCP_SESSION_ID_HEADER not in Headers(scope=scope) and self._has_many(subject):
                 await JSONResponse(failure(_too_many_sessions()).body, 503, {"Retry-After": "60"})(scope, receive, send)
                 return

@@ -90,6 +90,11 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
             "test_a_body_that_comes_in_pieces_is_healed_and_a_huge_one_refused",
         ),
         attack(
+            "notifications, or bodies that are no message, without end",
+            "limited for each caller, whatever they are; the answer says when to try again",
+            "test_requests_that_are_no_calls_are_limited_too",
+        ),
+        attack(
             "`/readyz` without end",
             "one look in 2 s writes; `/healthz` writes nothing",
             "test_a_flood_of_readyz_writes_one_row_and_healthz_none",
@@ -146,6 +151,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
             "log lines of refused requests without end",
             "counted and not written",
             "test_a_flood_of_lines_is_counted_and_not_written",
+            "test_requests_that_are_none_leave_few_lines_in_the_log",
         ),
     ),
     "Rows and record agree": (

@@ -121,3 +121,31 @@ async def test_slow_bodies_hold_a_bounded_memory_and_small_calls_pass(sqlite_app
                 found = await ask(client, url, token, "catalog_get", product_id="prod_pro_v2")
             assert '"isError":false' in found, "a small call passes"
             tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("body", [b'{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}', b"[", b"{}"])
+async def test_requests_that_are_no_calls_are_limited_too(sqlite_app: App, body: bytes):
+    """Nobody can refuse a notification in the protocol, nor count the method of what has none."""
+    settings = sqlite_app.settings.model_copy(update={"transport": "streamable-http", "rate_limit_per_minute": 2})
+    greedy, honest = (new_token(settings, name, "agent") for name in ("greedy", "honest"))
+    with http_server(settings) as url:
+        async with httpx2.AsyncClient(timeout=WAIT_SECONDS) as client:
+            sent = {**headers(greedy, ""), "MCP-Protocol-Version": "2025-06-18"}
+            answers = [await client.post(f"{url}/mcp", content=body, headers=sent) for _ in range(12)]
+            assert 429 not in [one.status_code for one in answers[:10]]
+            assert answers[-1].status_code == 429
+            assert answers[-1].json()["error"]["code"] == "RATE_LIMITED"
+            assert answers[-1].json()["error"]["details"]["retry_after_seconds"] > 0
+            assert int(answers[-1].headers["Retry-After"]) > 0
+            assert '"isError":false' in await ask(client, url, honest, "catalog_search", query="suite")
+
+
+async def test_requests_that_are_none_leave_few_lines_in_the_log(sqlite_app: App, caplog: pytest.LogCaptureFixture):
+    with http_server(sqlite_app.settings) as url:
+        parts = urlsplit(url)
+        for _ in range(150):
+            async with await anyio.connect_tcp(str(parts.hostname), parts.port or 0) as stream:
+                await stream.send(b"no request\r\n\r\n")
+                assert b"400" in await stream.receive(40)
+    lines = [one for one in caplog.records if one.getMessage() == "Invalid HTTP request received."]
+    assert 0 < len(lines) <= 120, "60 in a minute, and the test may see the next one begin"
