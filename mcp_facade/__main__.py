@@ -96,7 +96,7 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
             http.require_safe_bind(app)
             serve_http(app, facade, loops)
     finally:
-        background.stop(loops)
+        background.stop(loops, background.LEAVE_SECONDS)
         app.close()
     log.info("server stopped", extra={"transport": settings.transport})
 

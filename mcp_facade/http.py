@@ -76,7 +76,7 @@ def build(app: App, endpoint: HttpEndpoint, loops: Sequence[Loop] = (), pages: S
             with running_servers.announced(app.settings.home, described(app)):
                 yield
         # Stopped here: a signal may end the process as soon as the server has stopped.
-        await anyio.to_thread.run_sync(background.stop, loops)
+        await anyio.to_thread.run_sync(background.stop, loops, background.LEAVE_SECONDS)
         await anyio.to_thread.run_sync(app.flush_audit)
         await anyio.to_thread.run_sync(traces.flush)
 

@@ -267,6 +267,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         promise(
             "SIGTERM ends in time and leaves no process",
             "test_sigterm_ends_a_server_that_renders_and_leaves_no_worker",
+            "test_loops_that_go_on_working_share_one_time_to_end",
         ),
         promise(
             "A start while the policies are broken uses the last good set and says so",

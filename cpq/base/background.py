@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 import sqlalchemy as sa
@@ -14,6 +15,8 @@ log = logging.getLogger("cpq.background")
 
 PAUSE_SECONDS_MAX = 60.0
 STOP_SECONDS = 20.0
+LEAVE_SECONDS = 3.0
+"""For the current work of all loops of a server that ends; what is not done by then ends with the process."""
 
 
 class Loop:
@@ -27,17 +30,20 @@ class Loop:
         self._work = work
         self._failure: Exception | None = None
         self._stopping = threading.Event()
+        self._stop_by = 0.0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def request_stop(self) -> None:
-        self._stopping.set()
+    def request_stop(self, seconds: float) -> None:
+        if not self._stopping.is_set():
+            self._stop_by = time.monotonic() + seconds
+            self._stopping.set()
 
     def join(self) -> None:
         if self._thread.ident is not None:
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(max(0.0, self._stop_by - time.monotonic()))
 
     @property
     def problem(self) -> str | None:
@@ -63,10 +69,13 @@ class Loop:
                 log.warning("background work failed", extra=extra, exc_info=None if is_known else error)
 
 
-def stop(loops: Iterable[Loop]) -> None:
-    """Stop all loops at once, and return when their current work is done. Stopping twice changes nothing."""
+def stop(loops: Iterable[Loop], seconds: float = STOP_SECONDS) -> None:
+    """Stop all loops at once, and return when their current work is done, or has had these seconds in all.
+
+    Stopping twice changes nothing, and does not wait twice.
+    """
     loops = list(loops)
     for loop in loops:
-        loop.request_stop()
+        loop.request_stop(seconds)
     for loop in loops:
         loop.join()
