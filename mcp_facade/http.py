@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mcp_facade.server import HttpEndpoint
 
 log = logging.getLogger("cpq.http")
-for each in (log, logging.getLogger("uvicorn.error")):  # Which tells of every request that is none.
+for each in (log, logging.getLogger("uvicorn.error")):  # It has a line for every malformed request.
     each.addFilter(logs.Sparse(per_minute=60))
 
 BODY_SECONDS = 30.0

@@ -355,8 +355,8 @@ class _Identified:
         if principal is not None:
             subject = _caller(principal)
             if (limited := await self._limit(subject)) is not None:
-                wait = {"Retry-After": str(math.ceil(float(str(limited.details["retry_after_seconds"]))))}
-                await JSONResponse(failure(limited).body, 429, wait)(scope, receive, send)
+                seconds = int(str(limited.details["retry_after_seconds"]).partition(".")[0]) + 1
+                await JSONResponse(failure(limited).body, 429, {"Retry-After": str(seconds)})(scope, receive, send)
                 return
             if MCP_SESSION_ID_HEADER not in Headers(scope=scope) and self._has_many(subject):
                 await JSONResponse(failure(_too_many_sessions()).body, 503, {"Retry-After": "60"})(scope, receive, send)

@@ -91,7 +91,7 @@ def add_name(tx: Tx, *, name: str, person: str) -> str:
 
 
 def person_of(tx: Tx, name: str) -> str:
-    """The one name of whoever is called so: their own, where it is no other name of somebody."""
+    """The one name of the caller of this name: the same, where it is no other name of somebody."""
     found = tx.connection.execute(sa.select(tables.principal).where(_mine(tx), tables.principal.c.name == name.strip()))
     row = found.one_or_none()
     if row is None or row.person is None:
@@ -346,7 +346,7 @@ def _mine(tx: Tx) -> sa.ColumnElement[bool]:
 
 
 def _of_person(tx: Tx, name: str) -> sa.ColumnElement[bool]:
-    """Tokens of whoever is called so, by any of their names."""
+    """Tokens of the caller of this name, by any of their names."""
     person, column = person_of(tx, name), tables.principal.c
     others = sa.select(column.name).where(_mine(tx), column.person == person)
     return (tables.token.c.principal_name == person) | tables.token.c.principal_name.in_(others)

@@ -94,7 +94,7 @@ class ClauseLibrary:
         return _folded(line) in self._known
 
     def _holds_terms(self, text: str) -> bool:
-        plain = _folded(text)
+        plain = _folded(text.replace("_", " "))  # Which joins words, as in free_of_charge, or marks one.
         return bool(
             _TIME.search(plain) or _MEASURED.search(plain) or _MIXED.search(plain) or self._pattern.search(plain)
         )

@@ -23,6 +23,7 @@ lines = st.sampled_from(["40 % rebate", WARRANTY, "With care", "RAL 5010", "", "
         "40 pct off every invoice", "We take 40 off", "half off", "½ off", "forty per-cent", "Net thirty", "net-180",
         "n/180", "2/10 n/30", "180-day term", "due in 180d", "5000 dollars back", "1000 Euro", "CAD 5000 back",
         "EUR500", "400 kr", "₹ 4000", "two units free", "no charge for installation", "free-of-charge",
+        "_rebate_", "net_180", "free_of_charge", "40_%",
         "Zahlbar in sechs Monaten", "1 Monat", "in six months", "net\u2011180",
     ],
 )  # fmt: skip
