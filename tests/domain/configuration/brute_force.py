@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import reduce
 from itertools import product
+from operator import or_
 from random import Random
 from typing import Any, NamedTuple
 
 from cpq.domain.configuration.options import spelled
-from tests.domain.configuration.test_laws import broken, fits, is_number, same
+from tests.domain.configuration.test_laws import broken, fits, is_number, kind_of, same
 
 KINDS: dict[str, list[Any]] = {
     "integer": [0, 1, 2, 3],
@@ -19,6 +22,9 @@ KINDS: dict[str, list[Any]] = {
     "boolean": [False, True],
     "range": [2, 4, 6],
 }
+
+LONG: list[Any] = [0, 2, 4, 6, 8, 10, 12, 14, 16]
+"""A range that is cut at the constants of the rules, where a short one is very short."""
 
 INACTIVE = "inactive"
 UNSET = "unset"
@@ -31,21 +37,22 @@ class Case(NamedTuple):
     surcharges: dict[str, dict[str, int]]
 
 
-def case(seed: int) -> Case:
+def case(seed: int, *, has_long: bool = False) -> Case:
     """A random model of three to five options: every construct, defaults, groups in groups, numbers that compare."""
     random = Random(seed)
-    names = "pqrst"[: random.choice([3, 3, 4, 4, 5])]
+    kinds = {**KINDS, **({"long": LONG} if has_long else {})}
+    names = "pqrst"[: 3 if has_long else random.choice([3, 3, 4, 4, 5])]
     domain: dict[str, list[Any]] = {}
     options: list[dict[str, Any]] = []
     for name in names:
-        kind = random.choice(sorted(KINDS))
-        option: dict[str, Any] = {"name": name, "type": {"mixed": "enum", "range": "integer"}.get(kind, kind)}
-        if kind == "range":
-            option |= {"min": 2, "max": 6, "step": 2}
+        kind = random.choice([*sorted(kinds), *["long"] * 4 * has_long])
+        option: dict[str, Any] = {"name": name, "type": _TYPES.get(kind, kind)}
+        if kind in ("range", "long"):
+            option |= {"min": kinds[kind][0], "max": kinds[kind][-1], "step": 2}
         elif kind != "boolean":
-            option["values"] = random.sample(KINDS[kind], len(KINDS[kind]))
+            option["values"] = random.sample(kinds[kind], len(kinds[kind]))
         if random.random() < 0.5:
-            option["default"] = random.choice(KINDS[kind])
+            option["default"] = random.choice(kinds[kind])
         if random.random() < 0.2:
             option["required"] = True
         if random.random() < 0.3:
@@ -53,7 +60,7 @@ def case(seed: int) -> Case:
         if domain and random.random() < 0.4:
             option["active_when"] = conditions(random, domain, 2)
         options.append(option)
-        domain[name] = KINDS[kind]
+        domain[name] = kinds[kind]
     rules = [
         {"id": f"R{place}", "say": f"Sentence {place}."}
         | ({"when": conditions(random, domain, 2)} if random.random() < 0.5 else {})
@@ -62,12 +69,20 @@ def case(seed: int) -> Case:
     ]
     recommend = [{"id": "A", "say": "Advice."} | construct(random, domain) for _ in range(random.randint(0, 1))]
     surcharges = {
-        name: {spelled(_typed(value)): random.choice([0, 5, 5, 7, -3]) for value in values}
+        name: {spelled(_typed(value)): random.choice([0, 5, 5, 7, -3]) for value in some(random, values)}
         for name, values in domain.items()
         if random.random() < 0.5
     }
     random.shuffle(options)
     return Case(options, {"rules": rules, "recommend": recommend}, surcharges)
+
+
+_TYPES = {"mixed": "enum", "range": "integer", "long": "integer"}
+
+
+def some(random: Random, values: list[Any]) -> list[Any]:
+    """All of a few values; of many only two."""
+    return values if len(values) < len(LONG) else random.sample(values, 2)
 
 
 def choices(seed: int, case_: Case) -> dict[str, Any]:
@@ -79,6 +94,8 @@ def choices(seed: int, case_: Case) -> dict[str, Any]:
             picked[option["name"]] = random.choice(values_of(option))
     if random.random() < 0.08:
         picked[random.choice(case_.options)["name"]] = random.choice([17, "onee", "nothing", -1])
+    if random.random() < 0.1 and (ranges := [one["name"] for one in case_.options if "step" in one]):
+        picked[random.choice(ranges)] = random.choice([5, 7, 13, 40])
     return picked
 
 
@@ -128,7 +145,10 @@ def construct(random: Random, domain: Mapping[str, list[Any]]) -> dict[str, Any]
 
 
 class Oracle:
-    """All states of all options, tried one by one with the plain loops of the other laws."""
+    """All states of all options, tried one by one with the plain loops of the other laws.
+
+    What each state, rule and demand leaves of them is kept as the bits of a number, so that thousands are quick.
+    """
 
     def __init__(self, case_: Case) -> None:
         self.options = case_.options
@@ -140,8 +160,31 @@ class Oracle:
             *((option["name"], "active") for option in self.options if "active_when" in option),
             *((option["name"], "required") for option in self.options if self._must_be_chosen(option)),
         }
-        every_rule = {one["id"] for one in self.rules["rules"]}
-        self.valid = [one for one in self.everything if self.holds(one, every_rule, self.demands)]
+        self._of_state: dict[tuple[str, type, Any], int] = defaultdict(int)
+        for place, one in enumerate(self.everything):
+            for name, state in one.items():
+                self._of_state[name, kind_of(state), state] |= 1 << place
+        self._of_rule = {one["id"]: self._where({one["id"]}, set()) for one in self.rules["rules"]}
+        self._of_demand = {demand: self._where(set(), {demand}) for demand in self.demands}
+        self._valid = self.open_to({}, self._of_rule, self.demands)
+        self.valid = list(self._among(self._valid))
+
+    def open_to(self, states: Mapping[str, list[Any]], rules: Iterable[str], demands: Iterable[tuple[str, str]]) -> int:
+        """The configurations with one of these states of each option, where these rules and demands hold, as bits."""
+        found = (1 << len(self.everything)) - 1
+        for name, listed in states.items():
+            found &= reduce(or_, (self._of_state.get((name, kind_of(state), state), 0) for state in listed))
+        for rule in rules:
+            found &= self._of_rule[rule]
+        for demand in demands:
+            found &= self._of_demand[demand]
+        return found
+
+    def _where(self, rules: set[str], demands: set[tuple[str, str]]) -> int:
+        return sum(1 << place for place, one in enumerate(self.everything) if self.holds(one, rules, demands))
+
+    def _among(self, bits: int) -> Iterator[Mapping[str, Any]]:
+        return (one for place, one in enumerate(self.everything) if bits >> place & 1)
 
     def holds(self, states: Mapping[str, Any], rules: set[str], demands: set[tuple[str, str]]) -> bool:
         """Whether these rules and these demands of options hold."""
@@ -158,17 +201,19 @@ class Oracle:
                 return False
         return not any(broken(one, values, inactive, set()) for one in self.rules["rules"] if one["id"] in rules)
 
-    def with_choices(self, given: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        return (one for one in among if all(same(one[name], value) for name, value in given.items()))
+    def with_choices(self, given: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """The valid configurations that keep the choices."""
+        wanted = {name: [value] for name, value in given.items()}
+        return self._among(self._valid & self.open_to(wanted, (), ()))
+
+    def has_valid(self, given: Mapping[str, Any]) -> bool:
+        return bool(self._valid & self.open_to({name: [value] for name, value in given.items()}, (), ()))
 
     def domain(self, given: Mapping[str, Any], name: str) -> list[Any]:
         """The states of an option if only it changes, each once."""
         others = {other: value for other, value in given.items() if other != name}
-        found: list[Any] = []
-        for one in self.with_choices(others, self.valid):
-            if not any(same(one[name], known) for known in found):
-                found.append(one[name])
-        return found
+        states = [state for of, _, state in self._of_state if of == name]
+        return [state for state in states if self.has_valid({**others, name: state})]
 
     def best(self, given: Mapping[str, Any], goal: str, among: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         return min(among, key=lambda one: self.cost(given, goal, one), default=None)
@@ -203,6 +248,9 @@ class Oracle:
         if numbers and isinstance(given[name], int | Decimal):
             if is_offered(option, given[name]):
                 return abs(numbers.index(state) - numbers.index(given[name]))
+            if "step" in option:
+                near = min(numbers, key=lambda number: abs(number - given[name]))
+                return abs(numbers.index(state) - numbers.index(near))
             gaps = sorted({abs(number - given[name]) for number in numbers})
             return gaps.index(abs(state - given[name]))
         alike = {"onee": "one", 17: 1, -1: 1}.get(given[name]) if not is_offered(option, given[name]) else None

@@ -93,7 +93,17 @@ def is_number(values: list[Any]) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
+    if isinstance(one, _SCALARS) and isinstance(other, _SCALARS):
+        return kind_of(one) is kind_of(other) and bool(one == other)
     return canonical_json(one) == canonical_json(other)
+
+
+def kind_of(value: bool | int | Decimal | str) -> type:
+    """True is no number to us, and 1 is the same whole or decimal."""
+    return Decimal if type(value) is int else type(value)
+
+
+_SCALARS = (bool, int, Decimal, str)
 
 
 def complete(options: list[dict[str, Any]], choices: Mapping[str, Any]) -> tuple[dict[str, Any], set[str], set[str]]:

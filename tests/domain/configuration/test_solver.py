@@ -1,24 +1,36 @@
 """Laws of the configurator: on models small enough to enumerate every answer equals brute force."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from cpq.base.text import canonical_json
 from cpq.domain.configuration.model_compiler import compile_model
-from cpq.domain.configuration.solver import Configurator, Conflict, Goal, Possibility
-from tests.domain.configuration.brute_force import INACTIVE, UNSET, Case, Oracle, case, choices, is_offered
+from cpq.domain.configuration.solver import (
+    Configurator,
+    Conflict,
+    Goal,
+    Possibility,
+    ValueAnswer,
+    encoded_model,
+    states,
+)
+from tests.domain.configuration.brute_force import INACTIVE, UNSET, Case, Oracle, case, choices, is_offered, values_of
 from tests.domain.configuration.test_laws import same
 
-MODELS = 400
-PROVEN_MODELS = 2400
+MODELS = 1600
+PROVEN_MODELS = 20_000
 CHUNKS = 10
+CUT_MODELS = 300
 
 
-def made(seed: int) -> tuple[Case, Oracle, Configurator]:
-    one = case(seed)
-    return one, Oracle(one), Configurator(compile_model(one.options, one.rules))
+def made(one: Case) -> tuple[Case, Oracle, Configurator]:
+    points = {
+        name: [Decimal(value) for value in amounts if value.isdecimal()] for name, amounts in one.surcharges.items()
+    }
+    return one, Oracle(one), Configurator(compile_model(one.options, one.rules), points=points)
 
 
 def readable(oracle: Oracle, given: dict[str, Any]) -> dict[str, Any]:
@@ -42,9 +54,15 @@ def test_every_answer_about_many_models_equals_brute_force(chunk: int):
     every_answer_equals_brute_force(range(MODELS + chunk, PROVEN_MODELS, CHUNKS))
 
 
-def every_answer_equals_brute_force(seeds: Iterable[int]) -> None:
+def test_every_answer_about_ranges_that_are_cut_equals_brute_force(monkeypatch: pytest.MonkeyPatch):
+    for module in (encoded_model, states):
+        monkeypatch.setattr(module, "SHORT_MAX", 4)
+    every_answer_equals_brute_force(range(CUT_MODELS), has_long=True)
+
+
+def every_answer_equals_brute_force(seeds: Iterable[int], *, has_long: bool = False) -> None:
     for seed in seeds:
-        one, oracle, configurator = made(seed)
+        one, oracle, configurator = made(case(seed, has_long=has_long))
         for turn in range(2):
             given = choices(seed * 10 + turn, one)
             try:
@@ -56,7 +74,7 @@ def every_answer_equals_brute_force(seeds: Iterable[int]) -> None:
 def equals_brute_force(one: Case, oracle: Oracle, configurator: Configurator, given: dict[str, Any], turn: int) -> None:
     known = readable(oracle, given)
     verdict = configurator.check(given)
-    possible = list(oracle.with_choices(known, oracle.valid))
+    possible = list(oracle.with_choices(known))
     if not verdict.is_valid:
         assert verdict.can_be_completed == (bool(possible) and len(known) == len(given))
     for conflict in verdict.conflicts:
@@ -89,16 +107,10 @@ def is_minimal(oracle: Oracle, conflict: Conflict) -> None:
     ]
 
     def is_open(chosen: Any, rules: Any, demands: Any) -> bool:
-        def fits_choice(state: Any, value: Any, is_default: bool) -> bool:
-            if is_default and state == INACTIVE:
-                return True
-            return same(state, UNSET if value is None else value)
-
-        return any(
-            all(fits_choice(states[name], value, is_default) for name, value, is_default in chosen)
-            and oracle.holds(states, set(rules), set(demands))
-            for states in oracle.everything
-        )
+        states: dict[str, list[Any]] = {}
+        for name, value, is_default in chosen:
+            states[name] = [UNSET if value is None else value, *[INACTIVE] * is_default]
+        return bool(oracle.open_to(states, rules, demands))
 
     assert not is_open(chosen, rules, demands), conflict.words()
     for parts in range(3):
@@ -112,31 +124,40 @@ def is_minimal(oracle: Oracle, conflict: Conflict) -> None:
 def domains_are_exact(oracle: Oracle, configurator: Configurator, given: Any, known: Any) -> None:
     for domain in configurator.domains(given).domains:
         expected = oracle.domain(known, domain.option)
-        found = [answer.value for answer in domain.values if answer.possibility is Possibility.NOW]
+        answers = [(answer, value) for answer in domain.values for value in each(oracle, domain.option, answer)]
+        found = [value for answer, value in answers if answer.possibility is Possibility.NOW]
         assert domain.may_be_left_out == any(state in (INACTIVE, UNSET) for state in expected)
         assert {canonical_json(v) for v in found} == {canonical_json(s) for s in expected if s not in (INACTIVE, UNSET)}
-        for answer in domain.values:
+        for answer, value in answers:
             if answer.possibility is Possibility.NOW:
                 continue
-            ever = any(same(one[domain.option], answer.value) for one in oracle.valid)
+            ever = oracle.has_valid({domain.option: value})
             assert (answer.possibility is Possibility.AFTER_CHANGE) == ever
             assert answer.why is not None
-            is_minimal(oracle, answer.why)
             named = {choice.option: choice.value for choice in answer.why.choices}
+            is_minimal(oracle, answer.why)
             assert same(named.pop(domain.option, answer.value), answer.value)
             assert {*named.items()} <= {(name, v) for name, v in known.items() if name != domain.option}
             if ever:
                 left = {name: v for name, v in known.items() if name not in (domain.option, *answer.instead)}
-                wish = {domain.option: answer.value}
-                assert any(oracle.with_choices({**left, **wish}, oracle.valid))
+                wish = {domain.option: value}
+                assert oracle.has_valid({**left, **wish})
                 for name in answer.instead:
-                    assert not any(oracle.with_choices({**left, **wish, name: known[name]}, oracle.valid))
+                    assert not oracle.has_valid({**left, **wish, name: known[name]})
+
+
+def each(oracle: Oracle, name: str, answer: ValueAnswer) -> list[Any]:
+    """The values of an answer; a range has every number of the option from its first to its last."""
+    if answer.up_to is None:
+        return [answer.value]
+    (option,) = [option for option in oracle.options if option["name"] == name]
+    return [number for number in values_of(option) if answer.value <= number <= answer.up_to]
 
 
 def nearest_is_best(one: Case, oracle: Oracle, configurator: Configurator, given: Any, known: Any) -> None:
     locked = [name for place, name in enumerate(known) if place % 3 == 2]
     found = configurator.nearest(given, locked=locked, surcharges=one.surcharges)
-    left = list(oracle.with_choices({name: known[name] for name in locked}, oracle.valid))
+    left = list(oracle.with_choices({name: known[name] for name in locked}))
     expected: list[Any] = []
     while len(expected) < 3 and left:
         best = oracle.best(given, "nearest", left)

@@ -18,7 +18,7 @@ from tests.domain.configuration.test_components import every_way, groups
 from tests.domain.configuration.test_solver import equals_brute_force, values
 
 STATES_MAX = 400
-MODELS = 60
+MODELS = 400
 PROVEN_MODELS = 2000
 
 seeds = st.integers(0, 2**32)

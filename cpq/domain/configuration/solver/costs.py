@@ -39,6 +39,8 @@ def of_distances(question: Question, locked: Collection[str]) -> Costs:
     for name, states in question.encoding.states.items():
         if name in question.wanted and name not in locked and states.option.kind == "number":
             _add(question, states, _steps(states, question.typed[name]), costs)
+        elif name in question.near:
+            _add(question, states, _steps(states, question.near[name]), costs)
         elif name in question.unread:
             _add(question, states, _likeness(states, question.unread[name]), costs)
     return costs
@@ -96,7 +98,8 @@ def _steps(states: States, given: Scalar) -> dict[int, int]:
         home = states.place(given)
         return {place: abs(place - home) for place in numbers}
     step = Grid(states.option).step
-    return {place: abs(to_micro(value) - to_micro(given)) // step for place, value in numbers.items()}
+    steps = {place: abs(to_micro(value) - to_micro(given)) // step for place, value in numbers.items()}
+    return {**steps, states.place(given): 0}
 
 
 def _likeness(states: States, given: object) -> dict[int, int]:

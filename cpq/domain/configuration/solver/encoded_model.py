@@ -13,7 +13,7 @@ from cpq.domain.configuration.model import Model, when_active
 from cpq.domain.configuration.options import Scalar
 from cpq.domain.configuration.rules import Choose, Compare, Condition, Forbid, Rule, Table, Then
 from cpq.domain.configuration.solver.formula import FALSE, TRUE, Formula, ModelTooLargeError, settled_literals
-from cpq.domain.configuration.solver.states import States, states_of
+from cpq.domain.configuration.solver.states import LISTED_MAX, SHORT_MAX, States, length_of_range, states_of
 
 OPTIONS_MAX = 20_000
 RULES_MAX = 100_000
@@ -83,13 +83,7 @@ class Encoding:
 
     def read(self, model: Sequence[int]) -> dict[str, int]:
         """The state of each option in a solution."""
-        return {name: self.state_in(model, name) for name in self.states}
-
-    def state_in(self, model: Sequence[int], name: str) -> int:
-        for place, bit in enumerate(self.formula.bits(name)):
-            if (model[bit - 1] > 0) if bit > 0 else (model[-bit - 1] < 0):
-                return place
-        raise AssertionError(f"{name} has no state")
+        return {name: self.formula.state_in(model, name) for name in self.states}
 
     def conditions_of(self, rule: Rule) -> list[int]:
         """The literals that hold together where the rule applies."""
@@ -173,16 +167,17 @@ class Encoding:
                 named[condition.option.name] += _constants(condition)
             for name, value in _named_by(rule.construct):
                 named[name].append(value)
-        states = {
-            name: states_of(option, named[name], can_be_inactive=name in conditional)
-            for name, option in model.options.items()
-        }
-        for rule in (*model.rules, *model.recommend):
-            if isinstance(rule.construct, Compare):
-                _add_thresholds(rule, states, named)
-        for name, one in states.items():
-            if one.is_wide:
-                states[name] = states_of(one.option, named[name], can_be_inactive=name in conditional)
+        compares = [rule for rule in (*model.rules, *model.recommend) if isinstance(rule.construct, Compare)]
+        cut = _ranges_to_cut(model, compares)
+
+        def states_named(name: str) -> States:
+            is_conditional, is_cut = name in conditional, name in cut
+            return states_of(model.options[name], named[name], can_be_inactive=is_conditional, is_cut=is_cut)
+
+        states = {name: states_named(name) for name in model.options}
+        for rule in compares:
+            _add_thresholds(rule, states, named, cut)
+        states |= {name: states_named(name) for name, one in states.items() if one.is_wide}
         if sum(one.count for one in states.values()) > STATES_MAX:
             raise ModelTooLargeError(f"The options have more than {STATES_MAX:,} values.")
         return states
@@ -329,9 +324,6 @@ def _named_by(construct: object) -> Iterator[tuple[str, Scalar]]:
     elif isinstance(construct, Table):
         for row in construct.rows:
             yield from ((name, value) for name, (_, value) in zip(construct.columns, row, strict=True))
-    elif isinstance(construct, Choose):
-        # Whether a number is taken changes at 0 only.
-        yield from ((name, Decimal(0)) for name in construct.options)
 
 
 def _whole_terms(compare: Compare) -> tuple[dict[str, int], int]:
@@ -342,6 +334,11 @@ def _whole_terms(compare: Compare) -> tuple[dict[str, int], int]:
     return factors, to_micro(compare.constant) * _MICROS
 
 
+def _compared(rule: Rule) -> tuple[dict[str, int], int]:
+    assert isinstance(rule.construct, Compare)
+    return _whole_terms(rule.construct)
+
+
 def _contributions(states: States, factor: int) -> dict[int, int]:
     return {
         place: factor * to_micro(value)
@@ -350,10 +347,22 @@ def _contributions(states: States, factor: int) -> dict[int, int]:
     }
 
 
-def _add_thresholds(rule: Rule, states: Mapping[str, States], named: defaultdict[str, list[Scalar]]) -> None:
-    """For a comparison with a wide range: the numbers of the range at which the comparison turns."""
-    assert isinstance(rule.construct, Compare)
-    factors, constant = _whole_terms(rule.construct)
+def _ranges_to_cut(model: Model, compares: Iterable[Rule]) -> set[str]:
+    """The long ranges, but for those that can be listed and are compared with another long one."""
+    lengths = {name: length_of_range(option) for name, option in model.options.items()}
+    cut = {name for name, length in lengths.items() if length > SHORT_MAX}
+    together = [cut.intersection(factors) for factors, _ in map(_compared, compares)]
+    return cut - {name for names in together if len(names) > 1 for name in names if lengths[name] <= LISTED_MAX}
+
+
+def _add_thresholds(
+    rule: Rule, states: Mapping[str, States], named: defaultdict[str, list[Scalar]], cut: set[str]
+) -> None:
+    """For a comparison with a wide range: the numbers of the range at which the comparison turns.
+
+    A range that can be listed is no longer cut where they are too many.
+    """
+    factors, constant = _compared(rule)
     wide = [name for name, factor in factors.items() if states[name].is_wide and factor]
     if not wide:
         return
@@ -362,10 +371,14 @@ def _add_thresholds(rule: Rule, states: Mapping[str, States], named: defaultdict
             f"{rule.id} compares {wide[0]} and {wide[1]}, which both have too many values to list."
         )
     sums = {constant}
+    length = length_of_range(states[wide[0]].option)
     for name, factor in factors.items():
         if name != wide[0]:
             numbers = set(_contributions(states[name], factor).values()) or {0}
             sums = {known + number for known in sums for number in numbers}
+            if length <= LISTED_MAX and len(sums) * 2 > length:
+                cut.discard(wide[0])
+                return
             if len(sums) > SUMS_MAX:
                 raise ModelTooLargeError(f"{rule.id} compares {wide[0]} with more than {SUMS_MAX:,} different sums.")
     # Rounded down to a number that an option can have; its neighbours on the range are landmarks as well.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 
 from cpq.domain.configuration.model import Model
 from cpq.domain.configuration.options import shown
@@ -91,15 +92,16 @@ class _Review:
             message = f"{states.name} can never have a value."
             yield Finding(Fault.DEAD_OPTION, states.name, message, self.because(valueless))
             return
-        for place in dead:
-            value = states.value(place)
-            if isinstance(value, AnyText) or value is None:
+        default = None if states.option.default is None else states.neutral
+        because = {place: self.because([literals[place]]) for place in dead}
+        for row in _rows(dead, lambda place: (place == default, because[place]), is_long=states.is_long):
+            value, up_to = states.value(row[0]), states.value(row[-1])
+            if isinstance(value, AnyText) or value is None or up_to is None or isinstance(up_to, AnyText):
                 continue
-            is_default = place == states.neutral and states.option.default is not None
-            fault = Fault.DEFAULT_UNREACHABLE if is_default else Fault.DEAD_VALUE
-            what = "The default " if is_default else ""
-            message = f"{what}{states.name}={shown(value)} is in no valid configuration."
-            yield Finding(fault, states.name, message, self.because([literals[place]]))
+            fault = Fault.DEFAULT_UNREACHABLE if row[0] == default else Fault.DEAD_VALUE
+            what, span = "The default " if row[0] == default else "", f" to {shown(up_to)}" if len(row) > 1 else ""
+            message = f"{what}{states.name}={shown(value)}{span} is in no valid configuration."
+            yield Finding(fault, states.name, message, because[row[0]])
 
     def of_rules(self) -> Iterator[Finding]:
         """A rule that never applies says nothing; neither does one that the others imply."""
@@ -126,6 +128,13 @@ class _Review:
 
     def _renew(self) -> None:
         self._effort.conflicts, self._effort.propagations = CONFLICTS_OF_SEARCH_MAX, PROPAGATIONS_MAX
+
+
+def _rows(places: Iterable[int], alike: Callable[[int], object], *, is_long: bool) -> Iterator[list[int]]:
+    """Places side by side that are alike; each alone where they are not many."""
+    numbered = enumerate(places)
+    for _, row in groupby(numbered, lambda one: (one[1] - one[0], alike(one[1])) if is_long else one):
+        yield [place for _, place in row]
 
 
 def _clash(model: Model, engine: str) -> Iterator[Finding]:

@@ -35,6 +35,9 @@ class Formula:
         self._clauses_max = clauses_max
         self._bits: dict[str, list[int]] = {}
         self._ladders: dict[str, list[int]] = {}
+        self._descents: dict[str, list[int]] = {}
+        """The ladders, negated."""
+
         self._sets: dict[tuple[str, int], int] = {}
 
     def new(self) -> int:
@@ -72,6 +75,20 @@ class Formula:
     def bits(self, name: str) -> Sequence[int]:
         """The literal of each state."""
         return self._bits[name]
+
+    def state_in(self, model: Sequence[int], name: str) -> int:
+        """The state of an option in a solution."""
+        steps = self._ladders.get(name)
+        if steps is not None:
+            return bisect_left(steps, True, 1, len(steps) - 1, key=lambda step: model[step - 1] < 0) - 1
+        return next(place for place, bit in enumerate(self._bits[name]) if (model[abs(bit) - 1] > 0) == (bit > 0))
+
+    def towards(self, name: str, place: int) -> list[int]:
+        """Literals that lead a search to this state: of a ladder each step, because its steps are decided first."""
+        bits, steps = self._bits[name], self._ladders.get(name)
+        if steps is None:
+            return [-bit for bit in bits[:place]] + [bits[place]] + [-bit for bit in bits[place + 1 :]]
+        return [*steps[1 : place + 1], *self._descents[name][place + 1 : -1], bits[place]]
 
     def of(self, states: States, mask: int) -> int:
         """The literal that holds exactly when the option is in one of these states."""
@@ -127,7 +144,7 @@ class Formula:
 
     def _climb(self, name: str, count: int) -> None:
         steps = [TRUE, *(self.new() for _ in range(count - 1)), FALSE]
-        self._ladders[name] = steps
+        self._ladders[name], self._descents[name] = steps, [-step for step in steps]
         bits = self._bits[name] = []
         for place in range(count):
             low, high = steps[place], steps[place + 1]

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from cpq.domain.configuration.options import Scalar
 from cpq.domain.configuration.solver.explanation import kept_in_order
-from cpq.domain.configuration.solver.kernel import Kernel, OutOfEffortError
+from cpq.domain.configuration.solver.kernel import OutOfEffortError
 from cpq.domain.configuration.solver.question import Question
 from cpq.domain.configuration.solver.states import States
 from cpq.domain.configuration.solver.verdicts import Choice, Conflict, Domain, Possibility, ValueAnswer
@@ -42,16 +42,16 @@ class Remaining:
 
     def _possibilities(self, states: States) -> list[Possibility]:
         """Of each state, while the choices of all other options are kept."""
-        beside = self._beside[states.name]
-        return [self._possibility(beside, literal) for literal in self._question.encoding.formula.bits(states.name)]
+        return [self._possibility(states.name, place) for place in range(states.count)]
 
-    def _possibility(self, beside: _Beside, literal: int) -> Possibility:
+    def _possibility(self, name: str, place: int) -> Possibility:
+        beside = self._beside[name]
         if self.is_timed_out:
-            return Possibility.NOW if beside.has_seen(literal) else Possibility.UNKNOWN
+            return Possibility.NOW if beside.has_seen(name, place) else Possibility.UNKNOWN
         try:
-            if beside.holds(literal):
+            if beside.holds(name, place):
                 return Possibility.NOW
-            return Possibility.AFTER_CHANGE if self._ever.holds(literal) else Possibility.NEVER
+            return Possibility.AFTER_CHANGE if self._ever.holds(name, place) else Possibility.NEVER
         except OutOfEffortError:
             self.is_timed_out = True
             return Possibility.UNKNOWN
@@ -65,7 +65,7 @@ class Remaining:
         ]
         return Domain(
             option=states.name,
-            values=tuple(_ranges(states.name, answers) if states.is_wide else answers),
+            values=tuple(_ranges(states.name, answers) if states.is_long else answers),
             may_be_left_out=any(
                 known[place] is Possibility.NOW for place in (states.inactive, states.unset) if place is not None
             ),
@@ -99,8 +99,8 @@ class _Beside:
         self.choices = choices
         self._question = question
         self._names = list(names)
-        self._possible: set[int] = set()
-        self._last: list[int] = []
+        self._possible: set[tuple[str, int]] = set()
+        self._led: list[int] = []
 
     @cached_property
     def clash(self) -> Conflict | None:
@@ -124,39 +124,62 @@ class _Beside:
         return sorted(self.choices, key=lambda bit: -self._question.keep(self.choices[bit]))
 
     @cached_property
-    def _unseen(self) -> dict[int, None]:
-        """Those that no solution had so far, and that unit propagation alone does not rule out."""
+    def _unseen(self) -> dict[str, dict[int, None]]:
+        """Of each option the states that no solution had so far, and that unit propagation alone does not rule out."""
         encoding, kernel = self._question.encoding, self._question.kernel
-        literals = dict.fromkeys(literal for name in self._names for literal in encoding.formula.bits(name))
-        kernel.prefer(list(literals))
+        unseen = {name: dict.fromkeys(range(encoding.states[name].count)) for name in self._names}
+        kernel.prefer(self._towards(unseen))
         if not kernel.is_satisfiable(list(self.choices)):
-            return {}
-        self._note(kernel, literals)
-        for settled in encoding.settled.union(kernel.implied(list(self.choices)) or ()):
-            literals.pop(-settled, None)
-        return literals
+            return {name: {} for name in self._names}
+        self._note(unseen)
+        settled = encoding.settled.union(kernel.implied(list(self.choices)) or ())
+        for name, places in unseen.items():
+            bits = encoding.formula.bits(name)
+            unseen[name] = {place: None for place in places if -bits[place] not in settled}
+        self._led = self._towards(unseen) if len(unseen) > 1 else []
+        return unseen
 
-    def has_seen(self, literal: int) -> bool:
+    def has_seen(self, name: str, place: int) -> bool:
         """Whether a solution so far had it."""
-        return literal in self._possible
+        return (name, place) in self._possible
 
-    def holds(self, literal: int) -> bool:
+    def holds(self, name: str, place: int) -> bool:
         unseen, kernel = self._unseen, self._question.kernel
-        if literal in unseen:
-            # The solver keeps the last solution in mind, so that it must be led away from it each time.
-            kernel.prefer([*(-seen for seen in self._last), *unseen])
-            if kernel.is_satisfiable([*self.choices, literal]):
-                self._note(kernel, unseen)
+        if place in unseen[name]:
+            # The solver keeps its last solution in mind, so that it is led to something new each time.
+            kernel.prefer(self._led)
+            if not kernel.is_satisfiable([*self.choices, self._question.encoding.literal(name, place)]):
+                del unseen[name][place]
+            elif len(self._names) > 1:
+                self._note(unseen)
+                self._led = self._towards(unseen)
             else:
-                del unseen[literal]
-        return self.has_seen(literal)
+                self._see(unseen, name, place)
+        return self.has_seen(name, place)
 
-    def _note(self, kernel: Kernel, unseen: dict[int, None]) -> None:
-        model = kernel.model()
-        self._last = [literal for literal in unseen if model[abs(literal) - 1] == literal]
-        self._possible.update(self._last)
-        for literal in self._last:
-            del unseen[literal]
+    def _see(self, unseen: Mapping[str, dict[int, None]], name: str, place: int) -> None:
+        self._possible.add((name, place))
+        del unseen[name][place]
+
+    def _towards(self, unseen: Mapping[str, Mapping[int, None]]) -> list[int]:
+        """Literals of a solution that would show something new of every option."""
+        towards = self._question.encoding.formula.towards
+        firsts = ((name, next(iter(places))) for name, places in unseen.items() if places)
+        return [literal for name, place in firsts for literal in towards(name, place)]
+
+    def _note(self, unseen: Mapping[str, dict[int, None]]) -> None:
+        """What the last solution shows; a state that it was led to without effect waits for its turn."""
+        model, state_in = self._question.kernel.model(), self._question.encoding.formula.state_in
+        for name, places in unseen.items():
+            if not places:
+                continue
+            place = state_in(model, name)
+            if place in places:
+                self._see(unseen, name, place)
+            else:
+                first = next(iter(places))
+                del places[first]
+                places[first] = None
 
 
 def _others(question: Question, name: str) -> dict[int, Choice]:

@@ -10,7 +10,7 @@ from cpq.domain.configuration.options import ChoiceError, Scalar, spelled
 from cpq.domain.configuration.solver.encoded_model import Encoding
 from cpq.domain.configuration.solver.explanation import minimal_conflict
 from cpq.domain.configuration.solver.kernel import Effort, Kernel
-from cpq.domain.configuration.solver.states import AnyText, States
+from cpq.domain.configuration.solver.states import AnyText, State, States
 from cpq.domain.configuration.solver.verdicts import Change, Choice, Conflict, Suggestion
 
 
@@ -25,6 +25,9 @@ class Question:
         self.typed: dict[str, Scalar] = {}
         self.unread: dict[str, object] = {}
         """Choices of known options that can not."""
+
+        self.near: dict[str, Scalar] = {}
+        """Of those that are numbers for a range, the next number that the range takes."""
 
         self.unknown = {name: choices[name] for name in sorted(choices.keys() - encoding.states.keys())}
         self._effort = effort
@@ -107,7 +110,8 @@ class Question:
 
     def given_up(self, model: Sequence[int]) -> list[int]:
         """The literals of the choices that a solution does not have."""
-        return [self.bit(name) for name, place in self.wanted.items() if self.encoding.state_in(model, name) != place]
+        state_in = self.encoding.formula.state_in
+        return [self.bit(name) for name, place in self.wanted.items() if state_in(model, name) != place]
 
     def suggestion(self, solution: Sequence[int], surcharges: Mapping[str, Mapping[str, int]]) -> Suggestion:
         """A solution as choices, and how it differs from the given ones."""
@@ -117,7 +121,7 @@ class Question:
         added = []
         for name, states in self.encoding.states.items():
             place = places[name]
-            value = self.typed[name] if self.wanted.get(name) == place else states.value(place)
+            value = self._given_in(states, place)
             if isinstance(value, AnyText):
                 needs.append(name)
             elif value is not None:
@@ -140,6 +144,11 @@ class Question:
             advice=model.check(choices).advice if model.recommend else (),
         )
 
+    def _given_in(self, states: States, place: int) -> State | None:
+        """The value in a state: the given one, or the next to it, where the state stands for it."""
+        given = self.typed.get(states.name, self.near.get(states.name))
+        return states.value(place) if given is None or states.place(given) != place else given
+
     def _changes(self, choices: Mapping[str, Scalar], needs: Sequence[str]) -> Iterator[Change]:
         for name in self.encoding.states:
             if name in self.unread:
@@ -154,6 +163,8 @@ class Question:
             value = states.option.read(given)
         except ChoiceError:
             self.unread[states.name] = given
+            if (near := states.near(given)) is not None:
+                self.near[states.name] = near
         else:
             self.typed[states.name] = value
             self.wanted[states.name] = states.place(value)

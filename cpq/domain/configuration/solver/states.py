@@ -14,11 +14,14 @@ from functools import cached_property
 from math import gcd
 
 from cpq.base.money import AMOUNT_MAX, from_micro, to_micro
-from cpq.domain.configuration.options import ChoiceError, Key, Option, Scalar
+from cpq.domain.configuration.options import ChoiceError, Key, Option, Scalar, number
 from cpq.domain.configuration.rules import is_taken
 
 LISTED_MAX = 1_000
-"""The most numbers of a range that are listed one by one."""
+"""The most numbers of a range that can be listed one by one."""
+
+SHORT_MAX = 30
+"""A range of more numbers is listed only where a rule compares it with another one."""
 
 _MICROS = 1_000_000
 
@@ -87,6 +90,13 @@ class States:
             for place, value in enumerate(self.values, self.offset)
         }
 
+    @property
+    def is_long(self) -> bool:
+        """Whether neighbours with the same answer are shown as one range."""
+        return self.is_wide or (
+            self.option.kind == "number" and not self.option.values and len(self.values) > SHORT_MAX
+        )
+
     def place(self, value: Scalar) -> int:
         """The state that stands for this value of the option."""
         if (exact := self._places.get((type(value), value))) is not None:
@@ -96,6 +106,20 @@ class States:
             known = [other for other in self.values if isinstance(other, Decimal)]
             return self.offset + max(0, bisect_left(known, value) - 1)
         return self._places[AnyText(is_taken(value))]
+
+    def near(self, given: object) -> Decimal | None:
+        """Of a range the number next to a number that it does not take, the lower one of two."""
+        if self.option.kind != "number" or self.option.values:
+            return None
+        grid = Grid(self.option)
+        try:
+            micro = to_micro(number(given))
+        except ValueError:
+            return None
+        around = {min(max(mark, grid.first), grid.last) for mark in (grid.at_or_below(micro), grid.at_or_above(micro))}
+        offered = [read for mark in sorted(around) for read in _readable(self.option, [mark])]
+        nearest = min(offered, key=lambda one: abs(to_micro(one) - micro), default=None)
+        return nearest if grid.count() else None
 
     def value(self, place: int) -> State | None:
         """None for an option that is inactive or left out."""
@@ -131,8 +155,13 @@ class States:
         yield from dict.fromkeys([*first, *declared])
 
 
-def states_of(option: Option, constants: Iterable[Scalar], *, can_be_inactive: bool) -> States:
-    """The states of an option whose rules name these constants."""
+def length_of_range(option: Option) -> int:
+    """How many numbers a range has; 0 for another option."""
+    return 0 if option.kind != "number" or option.values else Grid(option).count()
+
+
+def states_of(option: Option, constants: Iterable[Scalar], *, can_be_inactive: bool, is_cut: bool) -> States:
+    """The states of an option whose rules name these constants; a range is listed or cut at them."""
     values: Collection[State]
     if option.kind == "boolean" and not option.values:
         values, is_wide = (False, True), False
@@ -140,35 +169,37 @@ def states_of(option: Option, constants: Iterable[Scalar], *, can_be_inactive: b
         numbers = option.kind == "number"
         values, is_wide = (sorted(option.values, key=Decimal) if numbers else option.values), False  # type: ignore[arg-type]
     elif option.kind == "number":
-        grid = Grid(option)
-        is_wide = grid.count() > LISTED_MAX
-        values = _landmarks(option, grid, constants) if is_wide else _listed(option, grid)
+        values, is_wide = _landmarks(option, constants) if is_cut else _listed(option), is_cut
     else:
         named = dict.fromkeys(value for value in (*constants, option.default) if isinstance(value, str))
         values, is_wide = (*named, AnyText(is_taken=False), AnyText(is_taken=True)), True
     return States(option, values, can_be_inactive=can_be_inactive, is_wide=is_wide)
 
 
-def _listed(option: Option, grid: Grid) -> list[State]:
+def _listed(option: Option) -> list[Decimal]:
+    grid = Grid(option)
     return _readable(option, range(grid.first, grid.last + 1, grid.step))
 
 
-def _landmarks(option: Option, grid: Grid, constants: Iterable[Scalar]) -> list[State]:
-    """The bounds, and each constant with its neighbours on both sides."""
+def _landmarks(option: Option, constants: Iterable[Scalar]) -> list[Decimal]:
+    """The bounds, and each constant with its neighbours on both sides; so has 0, at which something is taken or not."""
+    grid = Grid(option)
     marks = {grid.first, grid.last}
-    for constant in (*constants, option.default):
+    for constant in (*constants, option.default, Decimal(0)):
         if isinstance(constant, Decimal):
             low, high = grid.at_or_below(to_micro(constant)), grid.at_or_above(to_micro(constant))
             marks |= {low - grid.step, low, high, high + grid.step}
     return _readable(option, sorted(mark for mark in marks if grid.first <= mark <= grid.last))
 
 
-def _readable(option: Option, micros: Iterable[int]) -> list[State]:
+def _readable(option: Option, micros: Iterable[int]) -> list[Decimal]:
     """Without numbers of more digits than an option takes."""
-    numbers: list[State] = []
+    numbers = []
     for micro in micros:
         try:
-            numbers.append(option.read(from_micro(micro)))
+            read = option.read(from_micro(micro))
         except ChoiceError:
             continue
+        assert isinstance(read, Decimal)
+        numbers.append(read)
     return numbers
