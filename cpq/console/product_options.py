@@ -104,7 +104,8 @@ def _field(
 def _is_beside_the_conflict(view: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Whether no value of an option is possible only because other choices cannot stand together."""
     concerned = {name for conflict in found["conflicts"] for name in conflict["choices"]}
-    return found["outcome"] == "conflict" and not view["possible"] and view["option"] not in concerned
+    is_apart = view["chosen"] is None or view["option"] not in concerned
+    return found["outcome"] == "conflict" and not view["possible"] and is_apart
 
 
 def _value(text: str, group: Mapping[str, Any] | None, given: str) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _ways(found: Mapping[str, Any], address: str, asked: Mapping[str, str]) -> l
                 "fields": fields,
                 "address": link(address, {**asked, **fields}),
                 "difference": difference,
-                "steps": list(_steps(one["changes"])),
+                "steps": [*_steps(one["changes"]), *_additions(one)],
             }
         )
     return ways
@@ -165,6 +166,13 @@ def _steps(changes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         after = "left out" if change["after"] is None else _span(change["after"])
         before = "open" if change["before"] is None else _span(change["before"])
         yield f"{change['option'].replace('_', ' ')}: {before} → {after}"
+
+
+def _additions(one: Mapping[str, Any]) -> Iterable[str]:
+    """What a configuration gives options that were left open."""
+    for name in one["added"]:
+        value = one["configuration"].get(name)
+        yield f"{name.replace('_', ' ')}: {'left out' if value is None else _span(value)}"
 
 
 def _target(asked: Mapping[str, str], product_id: str) -> dict[str, str]:

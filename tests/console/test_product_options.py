@@ -74,6 +74,18 @@ def test_a_value_that_is_not_possible_now_is_grey_and_says_why_on_hover_and_in_t
     assert "(false)" not in text_of(page)
 
 
+def test_only_what_can_mend_a_conflict_is_grey_and_a_repair_shows_what_it_adds(sqlite_console: Console):
+    rosa = sqlite_console.signed_in("rosa", "sales_rep")
+    series = "/console/products/prod_qvs_series/configure"
+    page = rosa.get(f"{series}?option.hp=150&option.voltage=208&option.cooling=air").text
+    assert value(page, "voltage", "230").startswith("pick out")
+    assert value(page, "dryer", "none").startswith("pick ")
+    assert "out" not in value(page, "dryer", "none"), "no dryer mends the voltage"
+    assert "voltage: 208 → 460 cfm: 748 dryer cfm: 800" in text_of(page)
+    plain = rosa.get(series).text
+    assert "Goes with it: " in text_of(plain)
+
+
 def test_the_price_follows_the_choices_and_is_that_of_the_quote_line(console: Console):
     rosa = console.signed_in("rosa", "sales_rep")
     page = rosa.get(f"{QVS60}?account_id={ACME}&option.heat_recovery=true").text

@@ -35,6 +35,8 @@ def test_a_search_that_takes_too_long_answers_with_what_is_proven(app: App, tool
     assert answer["outcome"] == "TIMEOUT"
     assert "conflicts" in answer["unfinished"]
     assert answer["configurations"] == []
+    assert answer["problems"] == ["A hole has one pigeon."], "what the defaults break is known without a search"
+    assert "see `problems`" in answer["message"]
 
 
 def test_two_threads_that_ask_at_once_get_the_answers_of_one(app: App, tools: Tools):

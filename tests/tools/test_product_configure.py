@@ -90,6 +90,72 @@ def test_a_goal_keeps_every_choice(tools: Tools, goal: str, dryer: str):
     assert configure(tools, BROKEN, goal=goal)["configurations"] == []
 
 
+def test_what_a_quote_of_it_needs_and_what_goes_with_it_is_named(sqlite_tools: Tools):
+    station = sqlite_tools("product_configure", product_id="prod_bdl_air_station", attributes={}, account_id=ACME)
+    (plan,) = station["also_needed"]
+    assert (plan["is_required"], plan["message"]) == (False, "Every compressor station has one service plan.")
+    assert [(one["product_id"], one["quantity"]) for one in plan["add"]] == [("prod_svc_plan_basic", 1)]
+    options = {"size": {"type": "integer", "values": [1, 2], "default": 1}}
+    needs = [{"kind": "requires", "product_id": SERIES, "quantity": 2}]
+    row = product_row(id="needy", sku="NDY-1", product_type="configurable", options=options, relationships=needs)
+    import_dicts(sqlite_tools.app, "products", row)
+    (needed,) = sqlite_tools("product_configure", product_id="ndy-1", attributes={})["also_needed"]
+    assert needed["is_required"]
+    assert [(one["product_id"], one["quantity"]) for one in needed["add"]] == [(SERIES, 2)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "more", "message"),
+    [
+        (
+            {"voltage": "480"},
+            {},
+            (
+                "The product does not take these choices. voltage is one of '208', '230', '460', '575', not '480'. "
+                "configurations[0] is the nearest valid one."
+            ),
+        ),
+        (
+            {"volt": "208", "hp": 100},
+            {},
+            (
+                "The product does not take these choices. There is no option 'volt'. Did you mean voltage? "
+                "configurations[0] is the nearest valid one."
+            ),
+        ),
+        (
+            {"voltage": "480"},
+            {"locked": ["voltage"]},
+            (
+                "The product does not take these choices. voltage is one of '208', '230', '460', '575', not '480'. "
+                "No valid configuration keeps what is locked."
+            ),
+        ),
+        (
+            {"hp": 100, "voltage": "208"},
+            {"goal": "cheapest"},
+            (
+                "The choices cannot stand together. hp=100 and voltage='208': 208 V is not offered above 60 HP. "
+                "A goal keeps every choice: leave it out for the nearest valid configurations."
+            ),
+        ),
+    ],
+)
+def test_the_message_says_what_is_wrong_and_what_to_do(
+    sqlite_tools: Tools, attributes: dict[str, Any], more: dict[str, Any], message: str
+):
+    assert configure(sqlite_tools, attributes, **more)["message"] == message
+
+
+def test_a_product_without_options_keeps_what_a_line_of_it_would_keep(sqlite_tools: Tools):
+    answer = sqlite_tools("product_configure", product_id="prod_qmb30", attributes={"tag": "K-7"}, account_id=ACME)
+    assert (answer["outcome"], answer["configurations"][0]["attributes"]) == ("valid", {"tag": "K-7"})
+    assert answer["configurations"][0]["changes"] == []
+    line = {"product_id": "prod_qmb30", "quantity": 1, "attributes": {"tag": "K-7"}}
+    created = sqlite_tools("quote_create", account_id=ACME, line_items=[line])["line_items"][0]
+    assert answer["configurations"][0]["price"]["subtotal"] == created["subtotal"]
+
+
 def test_names_that_the_product_does_not_have_are_named(tools: Tools):
     error = tools.error("product_configure", product_id=SERIES, attributes={}, locked=["volts"])
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "/locked")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict
@@ -11,7 +11,7 @@ from cpq.app.transaction import Tx
 from cpq.base.described import Described
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 from cpq.base.money import Amount, amount
-from cpq.domain.configuration import Model
+from cpq.domain.configuration import Checked, Model
 from cpq.domain.configuration.options import Scalar
 from cpq.domain.configuration.solver import Configurator, Conflict, Domain, Goal, Possibility, Suggestion, Suggestions
 from cpq.domain.quotes.draft import OWN_CURRENCY, Draft, DraftLine
@@ -21,6 +21,7 @@ from cpq.services.catalog.accounts import missing_account
 from cpq.services.catalog.configurators import Surcharges, configurator_of, model_hash, surcharges_of
 from cpq.services.catalog.repository import ProductFacts
 from cpq.services.quotes.composition import compose
+from cpq.services.quotes.quote_check import Companion, companions
 
 ALTERNATIVES = 3
 SHOWN_OPTIONS_MAX = 60
@@ -83,9 +84,12 @@ class ConfigurationView(TypedDict):
         ),
     ]
     message: str
-    problems: Annotated[list[str], Described("Choices that no option takes, and values that are missing.")]
+    problems: Annotated[
+        list[str], Described("Choices that no option takes, values that are missing; where not searched, broken rules.")
+    ]
     conflicts: list[ConflictView]
     configurations: Annotated[list[ConfiguredProduct], Described("Valid ones, the best first.")]
+    also_needed: Annotated[list[Companion], Described("What a quote of configurations[0] alone lacks, or should have.")]
     options: Annotated[list[OptionView], Described("In a conflict those that can mend it alone, or those asked for.")]
     unfinished: Annotated[list[str], Described("What took too long: `conflicts`, `configurations`, `options`.")]
     price_note: str | None
@@ -105,21 +109,26 @@ def configure(
     options: Collection[str] | None = None,
     selling_model: str | None = None,
 ) -> ConfigurationView:
-    """Check choices, explain what is wrong, and find valid configurations: nothing is stored.
+    """Check choices, explain what is wrong, and find valid configurations: nothing is stored. A SKU does for the id.
 
     Without a goal those nearest to the choices; with one the best that keeps every choice. `options` are those to show
     with every reason; without them the reasons are for what the first conflict names, because each takes time.
     """
     facts = repository.gather(tx, [product_id], account_id=account_id, currency=currency or "")
+    if product_id not in facts.products and (by_sku := repository.ids_by_sku(tx, [product_id])):
+        product_id = by_sku[product_id]
+        facts = repository.gather(tx, [product_id], account_id=account_id, currency=currency or "")
     if account_id and facts.buyer is None:
         raise missing_account(tx, account_id)
-    product = _product(tx, product_id, facts.products)
+    product = _product(product_id, facts.products)
     model = repository.model_of(product)
     _require_known(model, locked, "/locked")
     _require_known(model, options or (), "/options")
     day = local_day(tx.now, facts.buyer.time_zone).isoformat() if facts.buyer else ""
     surcharges = surcharges_of(product, facts.buyer, day, selling_model or "")
     line = DraftLine(1, product.id, quantity, selling_model=selling_model)
+    if not model.options:
+        return _only_checked(tx, product, choices, line, (account_id, currency), "The product has no options.")
     try:
         configurator = configurator_of(product, surcharges)
     except CpqError as too_large:
@@ -139,17 +148,18 @@ def configure(
     prices, note = _prices(tx, line, account_id, currency, found.found)
     outcome = _outcome(verdict.is_valid, verdict.can_be_completed)
     views = [_option(model, domain, choices) for domain in domains.domains]
-    by_rule = {problem.message for problem in verdict.checked.problems if problem.rule_id}
+    problems = _problems(outcome, verdict.checked)
     return {
         "product_id": product.id,
         "product_name": product.name,
         "outcome": outcome,
-        "message": _message(outcome, conflicts, found, goal, unfinished),
-        "problems": [p.message for p in verdict.checked.problems if p.message not in by_rule],
+        "message": " ".join(_sentences(outcome, conflicts, problems, found, goal, locked, unfinished)),
+        "problems": problems,
         "conflicts": [_conflict(conflict) for conflict in conflicts],
         "configurations": [
             _configured(suggestion, price) for suggestion, price in zip(found.found, prices, strict=True)
         ],
+        "also_needed": _also_needed(tx, line, account_id, found.found),
         "options": [view for view in views if view["possible"] or options is not None or outcome != "conflict"],
         "unfinished": unfinished,
         "price_note": note,
@@ -165,34 +175,35 @@ def _only_checked(
     buyer: tuple[str | None, str | None],
     why: str,
 ) -> ConfigurationView:
-    """Of a model that is too large to search, whether the choices are valid as given."""
-    checked = repository.model_of(product).check(choices)
+    """Of a product without options, or of a model that is too large to search, whether the choices are valid."""
+    model = repository.model_of(product)
+    checked = model.check(choices)
     is_valid = not checked.problem_count
+    outcome = "valid" if is_valid else Code.TIMEOUT.value if model.options else "conflict"
+    unsearched = ["options"] if is_valid else ["conflicts", "configurations", "options"]
     same = Suggestion(checked.choices, choices, (), (), 0, (), checked.advice)
     found = [same] if is_valid else []
     prices, note = _prices(tx, line, *buyer, found)
     return {
         "product_id": product.id,
         "product_name": product.name,
-        "outcome": "valid" if is_valid else Code.TIMEOUT.value,
+        "outcome": outcome,
         "message": f"{'The configuration is valid as given.' if is_valid else 'It is not valid as given.'} {why}",
         "problems": [problem.message for problem in checked.problems],
         "conflicts": [],
         "configurations": [_configured(one, price) for one, price in zip(found, prices, strict=True)],
+        "also_needed": _also_needed(tx, line, buyer[0], found),
         "options": [],
-        "unfinished": ["options"] if is_valid else ["conflicts", "configurations", "options"],
+        "unfinished": unsearched if model.options else [],
         "price_note": note,
         "model_hash": model_hash(product),
     }
 
 
-def _product(tx: Tx, product_id: str, products: Mapping[str, ProductFacts]) -> ProductFacts:
+def _product(product_id: str, products: Mapping[str, ProductFacts]) -> ProductFacts:
     product = products.get(product_id)
     if product is None:
-        by_sku = repository.ids_by_sku(tx, [product_id]).get(product_id)
-        search = (
-            next_call("catalog_get", product_id=by_sku) if by_sku else next_call("catalog_search", query=product_id)
-        )
+        search = next_call("catalog_search", query=product_id)
         raise CpqError(Code.NOT_FOUND, f"There is no product {product_id!r}.", field="/product_id", next_call=search)
     return product
 
@@ -226,20 +237,47 @@ def _outcome(is_valid: bool, can_be_completed: bool | None) -> str:
     return "incomplete" if can_be_completed else "conflict"
 
 
-def _message(
-    outcome: str, conflicts: Iterable[Conflict], found: Suggestions, goal: Goal | None, unfinished: Collection[str]
-) -> str:
+def _problems(outcome: str, checked: Checked) -> list[str]:
+    """What no rule between options says, which `conflicts` explain better; where nothing was proven, rules as well."""
+    has_rules = outcome == Code.TIMEOUT.value
+    by_rule = {problem.message for problem in checked.problems if problem.rule_id and not has_rules}
+    return list(dict.fromkeys(problem.message for problem in checked.problems if problem.message not in by_rule))
+
+
+def _sentences(
+    outcome: str,
+    conflicts: Sequence[Conflict],
+    problems: Sequence[str],
+    found: Suggestions,
+    goal: Goal | None,
+    locked: Collection[str],
+    unfinished: Collection[str],
+) -> Iterator[str]:
+    """What the choices are, why, and what to do."""
     if outcome == "valid":
-        return "The configuration is valid as given."
+        yield "The configuration is valid as given."
+        return
     if outcome == Code.TIMEOUT.value:
-        return "The search took too long. What is listed is proven; nothing else was found out."
-    first = next(iter(conflicts), None)
-    why = f" {first.words()}" if first else ""
-    why += " The search for every reason took too long." if "conflicts" in unfinished else ""
-    if outcome == "incomplete":
-        return f"The choices can stand, but not with the defaults of the other options.{why}"
-    repair = " configurations[0] is the nearest valid one." if found.found and goal is None else ""
-    return f"The choices cannot stand together.{why}{repair}"
+        yield "The search took too long. What is listed is proven; nothing else was found out."
+        yield from ["With defaults for what is open the choices are not valid: see `problems`."] if problems else []
+        return
+    own = [one for one in conflicts if not any(choice.is_default for choice in one.choices)]
+    if outcome == "incomplete" and conflicts:
+        yield f"The choices can stand, but not with the defaults of the other options. {conflicts[0].words()}"
+    elif outcome == "incomplete":
+        yield f"The choices can stand, but a value is missing. {' '.join(problems[:1])}"
+    elif own or not problems:
+        yield " ".join(["The choices cannot stand together.", *(one.words() for one in own[:1])])
+    else:
+        yield f"The product does not take these choices. {problems[0]}"
+    if "conflicts" in unfinished:
+        yield "The search for every reason took too long."
+    if found.found:
+        yield from ["configurations[0] is the nearest valid one."] if outcome == "conflict" and goal is None else []
+    elif goal is not None:
+        yield "A goal keeps every choice: leave it out for the nearest valid configurations."
+    elif "configurations" not in unfinished:
+        yield "No valid configuration keeps what is locked." if locked else "No configuration of it is valid."
 
 
 def _conflict(conflict: Conflict) -> ConflictView:
@@ -260,6 +298,12 @@ def _configured(suggestion: Suggestion, price: ConfiguredPrice | None) -> Config
         "advice": list(suggestion.advice),
         "price": price,
     }
+
+
+def _also_needed(tx: Tx, line: DraftLine, account_id: str | None, found: Sequence[Suggestion]) -> list[Companion]:
+    if not found or found[0].needs:
+        return []
+    return companions(tx, line._replace(attributes=dict(found[0].given)), account_id)
 
 
 def _option(model: Model, domain: Domain, choices: Mapping[str, Any]) -> OptionView:

@@ -41,6 +41,9 @@ ROUNDS_MAX = 12
 
 LISTED_MAX = 20
 
+OWN_KINDS = ("configuration", "product", "option")
+"""Findings about one line, and not about what goes with it."""
+
 
 class AddedProduct(TypedDict):
     product_id: str
@@ -73,6 +76,14 @@ class CrossLineFinding(TypedDict):
     ]
     of: str | None
     repair: Repair | None
+
+
+class Companion(TypedDict):
+    """What goes with a product in a quote."""
+
+    is_required: Annotated[bool, Described("Without it a quote cannot be sent; otherwise it is a suggestion.")]
+    message: str
+    add: list[AddedProduct]
 
 
 class QuoteCheck(TypedDict):
@@ -144,6 +155,17 @@ def check_given(
         answer["next_call"] = next_call(tool, **who, line_items=items)
         answer["message"] += check.cuts(changes)
     return answer
+
+
+def companions(tx: Tx, line: DraftLine, account_id: str | None) -> list[Companion]:
+    """What a quote of this line alone would lack, and what is suggested with it."""
+    answer = _Check(tx, Draft(account_id=account_id or "", currency="", lines=(line,)), ["/line_items/0"]).answer()
+    return [
+        {"is_required": is_required, "message": one["message"], "add": one["repair"]["add"] if one["repair"] else []}
+        for is_required, listed in ((True, answer["violations"]), (False, answer["suggestions"]))
+        for one in listed
+        if one["kind"] not in OWN_KINDS
+    ]
 
 
 class _Check:

@@ -260,7 +260,7 @@ class Oracle:
         default = option.get("default", UNSET)
         if option["name"] in given or state == INACTIVE or self._must_be_chosen(option) or same(state, default):
             return 0
-        return 1 + (_is_taken(default) and not _is_taken(state))
+        return int(option.get("keep", 1)) * (1 + (_is_taken(default) and not _is_taken(state)))
 
     def _rank(self, option: Mapping[str, Any], state: Any) -> int:
         if state in _STATES:

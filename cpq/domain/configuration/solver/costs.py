@@ -47,13 +47,18 @@ def of_distances(question: Question, locked: Collection[str]) -> Costs:
 
 
 def of_deviations(question: Question) -> Costs:
-    """How many options that were left out do not stay as they then are; a default that is taken away counts twice."""
-    costs: Costs = {-literal: 1 for literal in question.defaulted}
+    """Which options that were left out do not stay as they then are, by how much each is to be kept.
+
+    A default that is taken away counts twice.
+    """
+    costs: Costs = {-literal: question.keep(choice) for literal, choice in question.defaulted.items()}
     for choice in question.defaulted.values():
         states = question.encoding.states[choice.option]
         if states.neutral is not None and states.taken >> states.neutral & 1:
             inactive = states.inactive
-            lost = {p: 1 for p in range(states.count) if not states.taken >> p & 1 and p != inactive}
+            lost = {
+                p: question.keep(choice) for p in range(states.count) if not states.taken >> p & 1 and p != inactive
+            }
             _add(question, states, lost, costs)
     return costs
 
