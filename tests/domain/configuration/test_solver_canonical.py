@@ -11,7 +11,7 @@ import pytest
 
 from cpq.base.errors import CpqError
 from cpq.domain.configuration.model_compiler import compile_model
-from cpq.domain.configuration.solver import Configurator, Goal, ModelTooLargeError, Possibility
+from cpq.domain.configuration.solver import Configurator, Goal, ModelTooLargeError, Possibility, kernel
 from tests.domain.configuration.brute_force import Case, case, choices
 
 ROOT = Path(__file__).parents[3]
@@ -189,6 +189,15 @@ def test_where_the_work_ends_early_only_reasons_are_missing():
         missing.append(len(lacking))
     assert missing == sorted(missing, reverse=True)
     assert missing[0] > missing[-1] == 0
+
+
+def test_the_work_for_a_large_model_counts_by_its_size(monkeypatch: pytest.MonkeyPatch):
+    one = case(3)
+    given = choices(31, one)
+    configurator = Configurator(compile_model(one.options, one.rules), propagations_max=5_000)
+    assert not configurator.domains(given).is_timed_out
+    monkeypatch.setattr(kernel, "LIGHT_MAX", 1)
+    assert configurator.domains(given).is_timed_out
 
 
 def test_hostile_models_are_refused_when_they_are_compiled():

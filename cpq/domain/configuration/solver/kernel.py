@@ -6,7 +6,7 @@ first kernel is made: a process that only checks complete configurations never l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from cpq.base.late_modules import LateModule
@@ -14,6 +14,9 @@ from cpq.base.late_modules import LateModule
 _solvers = LateModule("pysat.solvers")
 
 GLUCOSE = "glucose4"
+
+LIGHT_MAX = 100_000
+"""Up to this number of clauses a propagation counts once, up to twice the number twice: it takes as much longer."""
 
 
 class OutOfEffortError(Exception):
@@ -41,8 +44,9 @@ class Effort:
 class Kernel:
     """Clauses in a solver. Use it as a context: the solver's memory is not Python's."""
 
-    def __init__(self, clauses: Iterable[Sequence[int]], effort: Effort, engine: str = GLUCOSE) -> None:
+    def __init__(self, clauses: Collection[Sequence[int]], effort: Effort, engine: str = GLUCOSE) -> None:
         self._effort = effort
+        self._weight = 1 + len(clauses) // LIGHT_MAX
         self._solver: Any = _solvers.Solver(name=engine, bootstrap_with=clauses)
         self._seen = (0, 0)
 
@@ -60,14 +64,14 @@ class Kernel:
         effort, solver = self._effort, self._solver
         effort.spend(propagations=len(assumptions) + 1)
         solver.conf_budget(effort.conflicts)
-        solver.prop_budget(effort.propagations)
+        solver.prop_budget(1 + effort.propagations // self._weight)
         # With expect_interrupt the solver releases the interpreter's lock while it works.
         answer = solver.solve_limited(assumptions=assumptions, expect_interrupt=True)
         stats = solver.accum_stats()
         seen = stats["conflicts"], stats["propagations"]
         conflicts, propagations = seen[0] - self._seen[0], seen[1] - self._seen[1]
         self._seen = seen
-        effort.spend(conflicts=conflicts, propagations=propagations)
+        effort.spend(conflicts=conflicts, propagations=propagations * self._weight)
         if answer is None:
             raise OutOfEffortError
         return bool(answer)
