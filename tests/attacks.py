@@ -60,6 +60,15 @@ def table() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def summary() -> str:
+    """The attacks without the names of the tests, for the guide."""
+    parts = []
+    for subject, group in ATTACKS.items():
+        rows = [f"| {one.tried} | {one.now} | {len(one.tests)} |" for one in group]
+        parts += [f"## {subject}", "\n".join(["| tried | now | tests |", "|---|---|---|", *rows])]
+    return "\n\n".join(parts)
+
+
 def _command(name: str) -> str:
     """A test by its name, and a part of the bench as it is run."""
     return name.replace(BENCH, "python -m tests.bench --only ")

@@ -206,17 +206,17 @@ ON_DEALS: dict[str, tuple[Attack, ...]] = {
     "Margins do not leak": (
         attack(
             "which hidden rule asks, and its threshold",
-            "only the role is told",
+            "only the role is shown",
             "test_an_agent_learns_only_the_role_of_a_hidden_policy",
         ),
         attack(
             "a cost by bisecting the discount, by bundles and by mixes",
-            "no two costs of an interval can be told apart",
+            "no two costs of an interval can be distinguished",
             "test_prices_of_a_product_or_a_bundle_with_it_tell_no_two_costs_of_an_interval_apart",
         ),
         attack(
             "a cost by which approvals are kept",
-            "they tell no more than a price",
+            "they show no more than a price",
             "test_a_kept_approval_tells_no_more_of_a_margin_than_a_price",
             "test_a_hidden_fact_that_looks_the_same_on_the_grid_is_asked_about_if_it_may_be_worse",
         ),

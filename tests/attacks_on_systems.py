@@ -8,7 +8,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
     "Settings come from the operator": (
         attack(
             "a hostile `.env` in the current folder",
-            "not read; the start tells where home, database and policies are",
+            "not read; the start names where home, database and policies are",
             "test_a_file_of_the_current_folder_decides_nothing",
             "test_a_server_tells_at_its_start_where_home_database_and_policies_are",
         ),
@@ -101,7 +101,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
         ),
         attack(
             "a caller who calls without end",
-            "told how long to wait",
+            "refused, with how long to wait",
             "test_q02_a_caller_that_calls_too_often_is_told_how_long_to_wait",
         ),
     ),
@@ -213,7 +213,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
         ),
         attack(
             "an entry about a quote removed",
-            "the entries about the quote are not complete, and it is said",
+            "the entries about the quote are not complete, and the check names it",
             "test_a_removed_entry_is_noticed",
         ),
         attack(
@@ -287,7 +287,7 @@ ON_SYSTEMS: dict[str, tuple[Attack, ...]] = {
         ),
         attack(
             "a start while the policies are broken",
-            "the last good set that was stored is used, and it is said",
+            "the last good set that was stored is used, and health names the fault",
             "test_a_server_that_starts_with_a_broken_folder_uses_the_last_good_set",
         ),
         attack(

@@ -152,9 +152,9 @@ BEHAVIOURS |= {
     "F3.09": "brief: figures always, notes under their conditions",
     "F3.10": "brief: citations word for word, with where they stand",
     "F3.11": "budget: what comes first, and what gives way",
-    "F3.12": "budget: how many passages are left out is said",
+    "F3.12": "budget: how many passages are left out is shown",
     "F3.13": "budget: tokens are counted as cl100k_base counts them",
-    "F3.14": "progress: every phase is told",
+    "F3.14": "progress: every phase is shown",
     "F3.15": "progress: over stdio too; the result is one message",
     "F3.16": "conversion: HTML is converted, Markdown stays",
     "F3.17": "conversion: tables, aligned, spans filled",
@@ -167,8 +167,8 @@ BEHAVIOURS |= {
     "F3.24": "failure: [ERROR] in words, not to be answered from memory, and the envelope",
     "F3.25": "failure: a time-out advises to skip expansion",
     "F3.26": "nothing found: the normal layout",
-    "F3.27": "part of it failed: the rest is told as it is",
-    "F3.28": "transport: stdio unless told otherwise, in three ways",
+    "F3.27": "part of it failed: the rest is shown as it is",
+    "F3.28": "transport: stdio unless set otherwise, in three ways",
     "F3.29": "transport: a bearer token where one is set",
     "F3.30": "settings: names, defaults",
     "F3.31": "one engine for the life of the server",
@@ -227,3 +227,10 @@ def table() -> str:
     missing = [number for number, tests in proofs().items() if not tests]
     head = "# Which tests prove which behaviour of the contract\n\nWritten by `python -m tests.generate`.\n\n"
     return head + "\n".join(rows) + f"\n\nWithout a test yet ({len(missing)}): {', '.join(missing) or 'none'}.\n"
+
+
+def summary() -> list[list[str]]:
+    """The same without the names of the tests, for the guide."""
+    proven = proofs()
+    rows = [[number, says, str(len(proven[number]))] for number, says in BEHAVIOURS.items()]
+    return [["behaviour", "what it says", "tests"], *rows]

@@ -15,7 +15,7 @@ from cpq.domain.policy.facts import LINE_FACTS, QUOTE_FACTS
 from cpq.domain.policy.files.reference import json_schema
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import attacks, contract
+from tests import attacks, contract, ledger
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "cpq" / "guide"
@@ -41,6 +41,9 @@ def guide_tables() -> dict[str, str]:
         "commands": _table([["command", "does"], *_commands()]),
         "settings": _table(settings),
         "roles": _table(roles),
+        "contract": _table(contract.summary()),
+        "attacks": attacks.summary(),
+        "ledger": ledger.page(),
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_facade.registry import Tool
 from mcp_facade.toolsets import ALL_TOOLS
-from tests import attacks, contract, generate
+from tests import attacks, contract, generate, ledger
 from tests.promises import PROMISES
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "cpq/DECISIONS.md", "policies/README.md"]
@@ -27,6 +27,37 @@ def test_the_policies_are_described_as_the_code_reads_them():
     text = (generate.POLICIES / "README.md").read_text(encoding="utf-8")
     assert generate.with_tables(text, generate.policy_tables()) == text, REFRESH
     assert (generate.POLICIES / "schema.json").read_text(encoding="utf-8") == generate.policy_schema(), REFRESH
+
+
+def test_the_figures_of_the_readme_are_those_of_the_tables():
+    text = " ".join((generate.ROOT / "README.md").read_text(encoding="utf-8").split())
+    figures = {name: int(found) for name, found in _figures(text).items()}
+    held = [one for group in attacks.ATTACKS.values() for one in group]
+    assert len(held) >= figures["attacks"]
+    assert len({name for one in held for name in one.tests}) >= figures["tests"]
+    assert len(contract.BEHAVIOURS) >= figures["behaviours"]
+    outcomes = [one.outcome for one in ledger.cases()]
+    assert (len(outcomes), outcomes.count(ledger.SAME), outcomes.count(ledger.WRONG)) == (
+        figures["examples"],
+        figures["same"],
+        figures["wrong"],
+    )
+
+
+def _figures(text: str) -> dict[str, str]:
+    patterns = {
+        "attacks": r"More than (\d+) attacks",
+        "tests": r"more than (\d+) tests",
+        "behaviours": r"more than (\d+) behaviours",
+        "examples": r"Of (\d+) published examples",
+        "same": r"(\d+) come out the same",
+        "wrong": r"(\d+) do not add up",
+    }
+    return {name: re.search(pattern, text)[1] for name, pattern in patterns.items()}  # type: ignore[index] # It is there.
+
+
+def test_the_readme_is_read_in_one_go():
+    assert len((generate.ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
 
 
 @pytest.mark.parametrize("tool", ALL_TOOLS, ids=lambda tool: tool.name)

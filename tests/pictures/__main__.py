@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 POLICIES = HERE.parent.parent / "policies"
 WIDE = {"width": 1100, "height": 760}
 PHONE = {"width": 390, "height": 844}
+TALL, GAP = 1000, 20
 
 
 def main() -> None:
@@ -28,6 +29,7 @@ def main() -> None:
         with serving(settings, engine.StillEffects(engine.TODAY)) as console:
             take_all(console, browser)
         browser.close()
+    place_side_by_side()
 
 
 def with_chains(folder: Path) -> Path:
@@ -84,8 +86,23 @@ def keep(page: Page, name: str, *, full_page: bool = True) -> None:
     """Store what the page shows as a small PNG: with 256 colours of its own."""
     page.wait_for_load_state("load")
     page.evaluate("document.fonts.ready.then(() => true)")
-    taken = Image.open(io.BytesIO(page.screenshot(full_page=full_page, caret="hide")))
-    taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(HERE / f"{name}.png", optimize=True)
+    write(Image.open(io.BytesIO(page.screenshot(full_page=full_page, caret="hide"))), name)
+
+
+def place_side_by_side() -> None:
+    """The picture of README: who decides on the left, what the customer gets on the right."""
+    pictures = [Image.open(HERE / f"{name}.png").convert("RGB") for name in ("quote", "quotation")]
+    pictures = [one.resize((round(one.width * TALL / one.height), TALL)) for one in pictures]
+    both = Image.new("RGB", (sum(one.width for one in pictures) + 3 * GAP, TALL + 2 * GAP), "#dfe4ea")
+    left = GAP
+    for one in pictures:
+        both.paste(one, (left, GAP))
+        left += one.width + GAP
+    write(both, "overview")
+
+
+def write(picture: Image.Image, name: str) -> None:
+    picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(HERE / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
