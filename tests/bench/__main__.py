@@ -14,6 +14,7 @@ from rich.table import Table
 from cpq.base.settings import read_settings
 from tests.bench import (
     agreements,
+    beside,
     catalog,
     configuration,
     console,
@@ -106,6 +107,8 @@ TARGETS = {
     "pages p50 ms": "≤ 150",
     "MB grown": "≤ 10",
     "p95 meanwhile / alone": "≤ 5",
+    "best other / ours, 10 lines": "≥ 20",
+    "best other / ours, 100 lines": "≥ 50",
     "refusals of the second caller": "0",
     "unexpected errors": "0",
     "duplicates": "0",
@@ -189,6 +192,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     ),
     "agreements": lambda home, _options: report("Agreements, by the processor's time", agreements.measure(home)),
     "quotes": lambda home, _options: report("A new quote, beside the same rows by hand", quotes.measure(home)),
+    "beside": lambda home, _options: report("The same quote in other systems", beside.measure(home)),
     "full": lambda home, options: report(
         f"A new quote among {options.quotes:,}", quotes.measure_full(home, options.quotes)
     ),
