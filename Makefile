@@ -1,6 +1,6 @@
 # `make` lists the targets. Every target prepares what it needs by itself; the second time that takes no time.
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check bench proof conformance lock clean native postgres browser peers
+.PHONY: help demo serve test check bench proof conformance release-check lock clean native postgres browser peers
 export PYTHON
 
 BIN := .venv/bin
@@ -10,7 +10,7 @@ RESOLVE = $(BIN)/python -m uv pip compile pyproject.toml --universal --python-ve
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.runtime native ## Set up everything, then quote a deal with a real MCP client
 	@$(BIN)/cpq init --sample
@@ -40,6 +40,9 @@ proof: .venv/.ready native postgres browser ## Run the long fault and fuzz tests
 
 conformance: .venv/.ready native ## Run the official MCP conformance suite against the server
 	@$(BIN)/python -m tests.conformance
+
+release-check: .venv/.ready ## Compare the versions, build wheel, source and bundle, print the notes
+	@$(BIN)/python -m tests.release
 
 lock: .venv/.runtime ## Write both lock files from pyproject.toml (UPGRADE=1 takes the newest versions)
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv

@@ -312,4 +312,5 @@ def test_what_nothing_uses_is_noticed(tmp_path: Path):
 def test_the_top_level_is_what_was_agreed():
     agreed = {"cpq", "mcp_facade", "policies", "pdf_templates", "migrations", "tests", "pyproject.toml", "README.md"}
     agreed |= {"Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "requirements.lock", "requirements-dev.lock"}
+    agreed |= {"Dockerfile", "compose.yaml", "server.json"}
     assert {path.name for path in ROOT.iterdir() if not path.name.startswith(".")} == agreed

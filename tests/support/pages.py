@@ -30,9 +30,9 @@ PORT = "8765"
 """The port that pages name; each run has another one in its place."""
 
 REASONS = {
-    "container engine": "the steps of the image run in tests/test_packages.py",
+    "container engine": "its files are read by tests/test_packages.py",
     "set-up of a checkout": "tests/test_packages.py",
-    "package index": "the wheel is installed without one in tests/test_packages.py",
+    "package index": "the wheel is built in tests/test_packages.py",
     "program of another vendor": "its file of settings is read and its server started, where the page has one",
     "service manager": "its file is read by tests/test_packages.py",
     "server of PostgreSQL": "tests/cli/test_backup.py copies to one",
