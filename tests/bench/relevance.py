@@ -19,7 +19,7 @@ from cpq.retrieval.search import amounts
 from cpq.retrieval.search.corpus import Corpus
 from cpq.retrieval.search.embedding import installed_embedder
 from cpq.retrieval.search.index import Chunk
-from cpq.retrieval.search.scores import ITEMS, PROBABLE_MISS
+from cpq.retrieval.search.scores import PROBABLE_MISS, Scale
 from tests.bench import exact_text
 from tests.bench.exact_text import bm25_ranks, fused, vector_ranks
 from tests.support import engine
@@ -57,7 +57,7 @@ def measure(home: Path) -> dict[str, float]:
     kinds = {"past lines": (past_quotes.LINES, lines), "products": (equipment.SOURCE, asked_for)}
     for what, (source, asked) in kinds.items():
         gathered = app.read_unaudited(app.new_call(ENGINE), lambda tx, source=source: list(source.gather(tx, None)))  # type: ignore[misc]
-        for name, find in _engines(gathered):
+        for name, find in _engines(gathered, source.scale):
             for whose, questions in _by_writer(what, asked):
                 ranks = [_rank(find(each["query"]), each["expect"]) for each in questions]
                 figures |= _figures(f"{whose}, {name}", FIRST, ranks)
@@ -86,7 +86,7 @@ def _figures(name: str, first: int, ranks: Sequence[int]) -> dict[str, float]:
 
 
 def _failed(chunks: list[Chunk], asked: Sequence[str]) -> float:
-    corpus = Corpus("both", ITEMS, installed_embedder())
+    corpus = Corpus("both", equipment.SOURCE.scale, installed_embedder())
     corpus.change(chunks)
     corpus.embed()
     bands = [{hit.confidence for hit in corpus.search(query, limit=FIRST).hits} for query in asked]
@@ -135,19 +135,25 @@ def _id(chunk_id: str) -> str:
     return f"{quote}/{int(number)}" if mark else quote
 
 
-def _engines(chunks: list[Chunk]) -> Iterator[tuple[str, Find]]:
+def _engines(chunks: list[Chunk], scale: Scale) -> Iterator[tuple[str, Find]]:
     embedder = installed_embedder()
-    both, words = Corpus("both", ITEMS, embedder), Corpus("words", ITEMS)
+    both, words = Corpus("both", scale, embedder), Corpus("words", scale)
     for name, corpus in (("words and vectors", both), ("words alone", words)):
         corpus.change(chunks)
         corpus.embed()
         yield name, partial(_ours, corpus)
-    ids, texts = [chunk.id for chunk in chunks], [f"{chunk.read}\n{chunk.words}" for chunk in chunks]
+    ids, texts = [chunk.id for chunk in chunks], ["\n".join([*chunk.texts, chunk.words]) for chunk in chunks]
     yield "plain FTS5", _fts5(ids, texts)
     by_words = bm25_ranks(ids, texts)
     yield "BM25", by_words
     if embedder is not None:
-        by_vectors = vector_ranks(ids, [embedder.passage(chunk.read) for chunk in chunks], embedder)
+        texts_of = [(chunk.id, text) for chunk in chunks for text in chunk.texts]
+        made = [embedder.passage(text) for _, text in texts_of]
+        nearest = vector_ranks([id_ for id_, _ in texts_of], made, embedder)
+
+        def by_vectors(question: str) -> list[str]:
+            return list(dict.fromkeys(nearest(question)))
+
         yield "vectors alone", by_vectors
         yield "rank fusion", lambda question: fused([by_words(question), by_vectors(question)])
 
