@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
+import socket
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -38,13 +40,14 @@ if TYPE_CHECKING:
     from cpq.console import routes
     from cpq.services.catalog import index_repair
     from cpq.services.events import delivery
-    from mcp_facade import http
+    from mcp_facade import http, workers
 else:  # Over stdio they would only take memory.
     delivery = LateModule("cpq.services.events.delivery")
     http = LateModule("mcp_facade.http")
     index_repair = LateModule("cpq.services.catalog.index_repair")
     routes = LateModule("cpq.console.routes")
     uvicorn = LateModule("uvicorn")
+    workers = LateModule("mcp_facade.workers")
 
 log = logging.getLogger("cpq.server")
 
@@ -56,29 +59,32 @@ DECISION_SECONDS = 1.0
 
 def main(arguments: list[str] | None = None) -> int:
     options = vars(_parser().parse_args(arguments))
-    as_name = options.pop("as_name")
+    as_name, inherited = options.pop("as_name"), options.pop("inherited")
     try:
         settings = read_settings(**options)
         logs.configure(settings.log_level, settings.log_format)
         for warning in strange_variables(env_file=options["env_file"]):
             log.warning(warning)
         traces.start()
-        _serve_or_log(settings, as_name)
+        if settings.workers > 1 and settings.transport != "stdio" and inherited is None:
+            workers.supervise(settings, sys.argv[1:] if arguments is None else arguments, _say_where)
+        else:
+            _serve_or_log(settings, as_name, inherited)
     except CpqError as error:
         sys.stderr.write(f"{error.message}\n{error.details.get('hint', '')}\n")
         return 1
     return 0
 
 
-def _serve_or_log(settings: Settings, as_name: str | None) -> None:
+def _serve_or_log(settings: Settings, as_name: str | None, inherited: tuple[int, int] | None) -> None:
     try:
-        serve(settings, as_name)
+        serve(settings, as_name, inherited)
     except CpqError as error:
         log.error("server failed", extra={"code": error.code.value, "reason": error.message})
         raise
 
 
-def serve(settings: Settings, as_name: str | None = None) -> None:
+def serve(settings: Settings, as_name: str | None = None, inherited: tuple[int, int] | None = None) -> None:
     """Serve until the client disconnects (stdio) or the process is stopped (HTTP)."""
     use_one_heap()
     app = open_app(settings, with_policies=settings.serves_deals)
@@ -94,23 +100,30 @@ def serve(settings: Settings, as_name: str | None = None) -> None:
             anyio.run(facade.serve_stdio, backend_options={"use_uvloop": _has_uvloop()})
         else:
             http.require_safe_bind(app)
-            serve_http(app, facade, loops)
+            serve_http(app, facade, loops, inherited)
     finally:
         background.stop(loops, background.LEAVE_SECONDS)
         app.close()
     log.info("server stopped", extra={"transport": settings.transport})
 
 
-def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = ()) -> None:
-    """Listen until the process is stopped."""
-    with closing(http.listener(app.settings)) as listener:
+def serve_http(app: App, facade: Facade, loops: Sequence[Loop] = (), inherited: tuple[int, int] | None = None) -> None:
+    """Listen until the process is stopped; a worker listens on the socket of all workers."""
+    with closing(socket.socket(fileno=inherited[0]) if inherited else http.listener(app.settings)) as listener:
         app.settings = app.settings.model_copy(update={"port": listener.getsockname()[1]})
         log.info("server started", extra=_described(app))
-        _say_where(app.settings)
+        if inherited is None:
+            _say_where(app.settings)
         _start(loops)
         endpoint = facade.http_endpoint(http.allowed_hosts(app.settings), http.allowed_origins(app.settings))
         application = http.build(app, endpoint, loops, routes.build(app, partial(_document, app), loops))
-        uvicorn.Server(uvicorn.Config(application, **http.listening(app.settings))).run(sockets=[listener])
+        config = uvicorn.Config(application, **http.listening(app.settings))
+        if inherited:
+            config.timeout_graceful_shutdown = math.ceil(
+                app.settings.tool_timeout_seconds
+            )  # Another one serves already.
+        server = workers.WorkerServer(config, inherited[1]) if inherited else uvicorn.Server(config)
+        server.run(sockets=[listener])
 
 
 def _say_where(settings: Settings) -> None:
@@ -221,10 +234,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--transport", choices=["stdio", "streamable-http"], help="default: MCP_TRANSPORT or stdio")
     parser.add_argument("--host", help="HTTP bind address")
     parser.add_argument("--port", type=int, help="HTTP port")
+    parser.add_argument("--workers", type=int, help="processes that serve HTTP; default: MCP_WORKERS or 1")
+    parser.add_argument("--inherited", type=_inherited, help=argparse.SUPPRESS)
     parser.add_argument("--toolsets", help="comma list of toolsets, or `all`")
     parser.add_argument("--env-file", type=Path, metavar="FILE", help="file of settings; default: .env in CPQ_HOME")
     parser.add_argument("--as", dest="as_name", metavar="NAME", help="act as this principal (stdio)")
     return parser
+
+
+def _inherited(text: str) -> tuple[int, int]:
+    """The socket and the pipe that a worker gets from the process that keeps it."""
+    listener, ready = map(int, text.split(","))
+    return listener, ready
 
 
 if __name__ == "__main__":

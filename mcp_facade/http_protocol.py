@@ -13,6 +13,7 @@ HEAD_SECONDS = 10.0
 """Time for the head of a request, from its first byte or from the opening of the connection."""
 
 CONNECTIONS_MAX = 800
+CLOSE = (b"connection", b"close")
 
 
 class PatientProtocol(H11Protocol):
@@ -30,6 +31,7 @@ class PatientProtocol(H11Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_last = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # As uvicorn has it.
         super().connection_made(transport)
@@ -40,6 +42,8 @@ class PatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request.
+        if self._is_last:
+            self.take_leave()  # Its answer has not begun: the application runs in the next turn of the loop.
         if cycle is None or cycle.response_complete:
             self._wait()
         else:
@@ -49,6 +53,14 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
         if self.cycle.response_complete:  # No further request was waiting already.
             self._wait()
+
+    def take_leave(self) -> None:
+        """Let the answer of the current request, or of the next one, end the connection, with a header that says so."""
+        self._is_last = True
+        cycle: RequestResponseCycle | None = self.cycle
+        headers: Any = cycle.scope["headers"] if cycle else [CLOSE]
+        if CLOSE not in headers:
+            headers.append(CLOSE)  # Then uvicorn answers with it.
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()

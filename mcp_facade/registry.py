@@ -151,7 +151,7 @@ class Registry:
         self._limiter = RateLimiter(app.settings.rate_limit_per_minute, app.effects)
         lists_max = min(app.settings.rate_limit_per_minute, LISTS_PER_MINUTE)
         self._lists = RateLimiter(lists_max, app.effects)
-        self.is_shared = not app.settings.is_sqlite
+        self.is_shared = not app.settings.is_sqlite or app.settings.workers > 1
         """Whether other servers may use the database, and the limits hold for all of them together."""
         self._calls_of_all = SharedPace(app, "calls", app.settings.rate_limit_per_minute)
         self._lists_of_all = SharedPace(app, "lists", lists_max)

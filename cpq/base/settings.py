@@ -299,6 +299,14 @@ class Settings:
         description="`true` behind a load balancer: clients of older protocol revisions get no session, and any server "
         "answers any of their calls",
     )
+    workers: int = setting(
+        1,
+        at_least=1,
+        at_most=64,
+        variable="MCP_WORKERS",
+        description="processes that serve HTTP together; with more than one, no client gets a session. SIGHUP replaces "
+        "them one after the other",
+    )
     host: str = setting("127.0.0.1", variable="MCP_HOST", description="HTTP bind address")
     port: int = setting(8765, at_least=0, at_most=65535, variable="MCP_PORT", description="HTTP port")
     allowed_hosts: str = setting(

@@ -14,6 +14,7 @@ from cpq.cli.common_options import Options, pass_options
 )
 @click.option("--host", help="Address to listen on; instead of MCP_HOST.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; instead of MCP_PORT.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve HTTP; instead of MCP_WORKERS.")
 @click.option("--toolsets", metavar="LIST", help="Comma-separated toolsets, or all; instead of CPQ_TOOLSETS.")
 @click.option(
     "--as", "as_name", metavar="NAME", help="Act as this caller (stdio); as a person with CPQ_TOKEN or --token-file."
