@@ -42,10 +42,11 @@ from cpq.retrieval.toolset_sources import sources_of
 from cpq.services import documents
 from cpq.services.catalog import exporter, index_repair
 from cpq.services.documents import APT_LINE
-from cpq.storage import grants
+from cpq.storage import distribution, grants
 from cpq.storage.database_errors import storage_fault
 from cpq.storage.engine import SQLITE_SAFE_VERSION, WRITE_DEADLINE_SECONDS, sqlite_version
 from cpq.storage.schema import SCHEMA_VERSION
+from cpq.storage.server_state import ServerState, server_state
 
 PDF_LIBRARIES = ("pango-1.0", "pangoft2-1.0")
 
@@ -122,6 +123,8 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
             found = app.schema_version()
             yield Finding("database", State.OK, f"{name} answers")
             yield from _check_storage(app)
+            if not app.database.is_sqlite:
+                yield from check_server(app)
             yield from _check_contents(app, found)
     except CpqError as error:
         yield Finding("database", State.PROBLEM, error.message, str(error.details.get("hint", "")))
@@ -139,6 +142,39 @@ def _check_storage(app: App) -> Iterator[Finding]:
         yield Finding("pages", State.PROBLEM, problem, to_do)
     elif app.database.is_sqlite:
         yield Finding("pages", State.OK, "all can be read")
+
+
+def check_server(app: App) -> Iterator[Finding]:
+    """Standbys, connections and, with Citus, where the tables are."""
+    with app.database.reading() as connection:
+        server, alone = server_state(connection), distribution.missing(connection)
+    yield standby(server)
+    yield connections(app.settings, server)
+    if alone:
+        yield Finding("workers of Citus", State.PROBLEM, f"lack {', '.join(alone)}", "run `cpq init --distribute`")
+
+
+def standby(server: ServerState) -> Finding:
+    """Whether a commit that was answered is on a second machine."""
+    if not server.waits_for:
+        return Finding("standby", State.OK, "no synchronous one: a commit is safe on the disk of one machine")
+    if not server.is_waiting:
+        to_do = "set it to `on`, or a failover loses commits that were answered"
+        return Finding("standby", State.WARNING, "synchronous_commit does not wait for it", to_do)
+    if server.synchronous:
+        return Finding("standby", State.OK, f"{server.synchronous} synchronous, commits wait for {server.waits_for}")
+    to_do = "start the standby, or clear synchronous_standby_names: writes hang until then"
+    return Finding("standby", State.PROBLEM, f"commits wait for {server.waits_for}, and none is connected", to_do)
+
+
+def connections(settings: Settings, server: ServerState) -> Finding:
+    """Whether the pools of this machine's servers fit into what the database admits."""
+    wanted = settings.workers * settings.database_connections_max
+    pools = f"up to {wanted} by the servers of this machine, {server.connections_max} admitted for all"
+    if settings.database_pooler != "none" or wanted <= server.connections_max:
+        return Finding("connections", State.OK, pools)
+    to_do = "lower CPQ_DATABASE_CONNECTIONS_MAX, raise max_connections, or put PgBouncer in between"
+    return Finding("connections", State.WARNING, pools, to_do)
 
 
 def _check_contents(app: App, found: str | None) -> Iterator[Finding]:

@@ -13,6 +13,9 @@ from sqlalchemy.engine import Connection, Dialect
 SQLITE_VARIABLES_MAX = 30_000
 """Values in one statement; SQLite since 3.32 allows 32,766."""
 
+POSTGRESQL_ROWS_MAX = 10_000
+"""Rows in one statement."""
+
 AnyRow = sa.Row[*tuple[Any, ...]]
 """A row of a query; the query names its columns."""
 
@@ -197,9 +200,38 @@ def insert_written(
             constants[name] = bind(constants[name])
     if connection.dialect.name == "sqlite":
         insert_into_sqlite(connection, table.name, names, rows, constants)
-    elif values := [{**constants, **dict(zip(names, row, strict=True))} for row in rows]:
-        statement = str(sa.insert(table).compile(dialect=connection.dialect, column_keys=[*constants, *names]))
-        connection.exec_driver_sql(statement, values)
+    else:
+        _insert_into_postgresql(connection, table, names, rows, constants)
+
+
+def _insert_into_postgresql(
+    connection: Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    constants: Mapping[str, object],
+) -> None:
+    """Insert many rows with one statement, a list for each column: it is planned once, and on Citus routed once."""
+    kinds = {name: table.c[name].type.compile(dialect=connection.dialect) for name in (*constants, *names)}
+    fixed = [f"%s::{kinds[name]}" for name in constants]
+    lists = ", ".join(f"%s::{kinds[name]}[]" for name in names)
+    into = f"INSERT INTO {table.name} ({', '.join(kinds)}) SELECT {', '.join([*fixed, 'each.*'])}"
+    statement = f"{into} FROM unnest({lists}) AS each"
+    waiting = iter(rows)
+    while chunk := list(islice(waiting, POSTGRESQL_ROWS_MAX)):
+        columns = [_of_one_type(column) for column in zip(*chunk, strict=True)]
+        connection.exec_driver_sql(statement, (*constants.values(), *columns))
+
+
+def _of_one_type(values: Sequence[Any]) -> list[Any]:
+    """A list that the driver takes: its texts are of no subclass of `str`, and numbers with floats are floats."""
+    kinds = {type(value) for value in values} - {type(None)}
+    plain: type = str if any(issubclass(kind, str) for kind in kinds) else float
+    if len(kinds) < 2 and kinds <= {str, int, float, bool}:
+        return list(values)
+    if plain is str or kinds == {int, float}:
+        return [None if value is None else plain(value) for value in values]
+    return list(values)
 
 
 def insert_into_sqlite(

@@ -78,10 +78,12 @@ def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
     if tx.connection.dialect.name == "postgresql":
         statement = sa.text(
             "INSERT INTO catalog_index (tenant_id, product_id, terms) "
-            "VALUES (:tenant, :id, array_to_tsvector(string_to_array(:terms, ' '))) "
+            "SELECT :tenant, each.id, array_to_tsvector(string_to_array(each.terms, ' ')) "
+            "FROM unnest(CAST(:ids AS text[]), CAST(:terms AS text[])) AS each (id, terms) "
             "ON CONFLICT (tenant_id, product_id) DO UPDATE SET terms = EXCLUDED.terms"
         )
-        rows = [{"tenant": tx.tenant_id, "id": product_id, "terms": terms} for product_id, terms in documents]
+        last = dict(documents)  # A statement changes no row twice.
+        rows = {"tenant": tx.tenant_id, "ids": list(last), "terms": list(last.values())}
         tx.connection.execute(statement, rows)
         return
     ids = {"tenant": tx.tenant_id, "ids": json.dumps([id_ for id_, _ in documents])}
