@@ -100,6 +100,13 @@ def test_what_is_not_understood_ends_with_2(empty_home: Path, run: Run, argument
     assert "Usage:" in ran.err
 
 
+@pytest.mark.parametrize(("words", "meant"), [(["qoute", "list"], "quote"), (["quote", "shwo", "Q-1"], "show")])
+def test_a_mistyped_command_is_answered_with_the_nearest_one(run: Run, words: list[str], meant: str):
+    ran = run(*words)
+    assert ran.code == 2
+    assert f"Did you mean '{meant}'?" in ran.err
+
+
 def test_the_version_is_the_products(run: Run):
     assert run("--version").out == f"Quotewright {__version__}\n"
 
