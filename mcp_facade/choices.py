@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from cpq.base.errors import Code, CpqError, bad_field, nearest, next_call
 
+_OF_ARGUMENTS = (Code.VALIDATION_ERROR, Code.NOT_FOUND, Code.CONFLICT)
 COPIES_MAX = 80_000
 """How many bytes the copies of a refused call may have together: each choice of a large call would repeat it whole."""
 
@@ -48,6 +49,19 @@ def add_repair(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> None
         call = call and _with(call, {at}, {"attributes": attributes})
     if call is not None:
         error.details["next_call"] = next_call(tool, **call)
+
+
+def add_look(error: CpqError, tool: str, arguments: Mapping[str, Any]) -> None:
+    """A refusal of a tool about agreements or orders that knows no better `next_call` leads to what there is."""
+    kind = tool.partition("_")[0]
+    if kind not in ("agreement", "order") or error.code not in _OF_ARGUMENTS or "next_call" in error.details:
+        return
+    field = f"{kind}_id"
+    named = arguments.get(field)
+    if isinstance(named, str) and named.strip() and error.details.get("field") != f"/{field}":
+        error.details["next_call"] = next_call(f"{kind}_get", **{field: named})
+    else:
+        error.details["next_call"] = next_call(f"{kind}_list")
 
 
 def _sendable(

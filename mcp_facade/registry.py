@@ -24,7 +24,7 @@ from cpq.base.text import to_wire
 from cpq.domain.quotes.quote_number import is_number
 from cpq.services import quotes
 from mcp_facade.arguments import Key, require_shallow
-from mcp_facade.choices import add_next_calls, add_repair
+from mcp_facade.choices import add_look, add_next_calls, add_repair
 from mcp_facade.envelope import (
     Reply,
     failure,
@@ -167,6 +167,7 @@ class Registry:
         except CpqError as error:
             add_next_calls(error, label, arguments)
             add_repair(error, label, arguments)
+            add_look(error, label, arguments)
             reply = failure(self._without_absent_tools(error))
         except Exception:
             log.exception("tool crashed", extra={"tool": label, "trace_id": call.trace_id})

@@ -236,3 +236,26 @@ def test_q25_a_change_adds_up_in_every_answer(seller: Tools):
         assert [line["agreement_change"]["credit"] for line in lines] == [752.05, 50.14]
     again = seller("quote_price", quote_id=change["quote_id"])
     assert (again["outcome"], again["pricing"]) == ("no_change", priced["pricing"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("agreement_amend", {"changes": [{"action": "frob"}]}),
+        ("agreement_amend", {"changes": []}),
+        ("agreement_amend", {"changes": [{"action": "set_quantity", "line_id": "x", "quantity": 0}]}),
+        ("agreement_amend", {"effective_date": "soon", "changes": [{"action": "remove_line", "line_id": "x"}]}),
+        ("agreement_renew", {"price": "cheap"}),
+        ("agreement_renew", {"uplift_pct": -1}),
+        ("agreement_cancel", {"reason": " "}),
+        ("agreement_get", {"as_of": "2027-02-30"}),
+        ("agreement_get", {"agreement_id": " "}),
+        ("agreement_list", {"status": "gone"}),
+        ("order_get", {"order_id": "SO-2026-999999"}),
+        ("order_list", {"limit": 0}),
+    ],
+)
+def test_a12_a_refusal_of_an_argument_leads_on_too(seller: Tools, tool: str, given: dict[str, Any]):
+    day = {"effective_date": "2027-06-01"} if tool in ("agreement_amend", "agreement_cancel") else {}
+    named = {} if "list" in tool or "order" in tool else {"agreement_id": sold(seller)["agreement_id"]}
+    follow(seller, seller.error(tool, **{**named, **day, **given}))
