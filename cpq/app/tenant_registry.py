@@ -131,6 +131,19 @@ def set_state(tx: Tx, tenant_id: str, state: TenantState) -> Tenant:
     return Tenant(found.id, found.name, state, found.created_at)
 
 
+def require_suspended(tx: Tx, tenant_id: str) -> None:
+    """Wait until no write of the tenant is under way, and refuse one that is not suspended."""
+    if tenant_id != MAIN_TENANT:
+        mine = of_tenant(tables.tenant, tenant_id)
+        tx.connection.execute(sa.select(tables.tenant.c.state).where(mine).with_for_update())
+    if find(tx.connection, tenant_id).state is not TenantState.SUSPENDED:
+        raise CpqError(
+            Code.CONFLICT,
+            f"The tenant {tenant_id!r} is active. Nothing was deleted.",
+            hint=f"`cpq tenant export {tenant_id} FILE`, then `cpq tenant suspend {tenant_id}`, then delete it.",
+        )
+
+
 def _unknown(connection: Connection, tenant_id: str) -> CpqError:
     known = [one.id for one in listed(connection)]
     return CpqError(

@@ -1,19 +1,24 @@
-"""`cpq tenant`: creates, lists, suspends and resumes tenants."""
+"""`cpq tenant`: creates, lists, suspends, resumes, exports and deletes tenants."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 
-from cpq.app import Answer, tenant_registry
+from cpq.app import Answer, Command, tenant_registry
 from cpq.app.access import Permission
 from cpq.app.tenant_registry import Tenant, TenantState
 from cpq.app.transaction import Tx
+from cpq.base.errors import Code, CpqError
 from cpq.base.text import to_wire
 from cpq.cli import local_app
 from cpq.cli.common_options import Options, json_option, pass_options
-from cpq.cli.output import show_json, show_table
+from cpq.cli.output import Meter, show_json, show_pairs, show_table
+from cpq.services import backups, tenant_removal
 
 
 @click.group()
@@ -97,6 +102,56 @@ def resume(options: Options, tenant_id: str) -> None:
       cpq tenant resume acme
     """
     _set_state(options, "resume", tenant_id, TenantState.ACTIVE)
+
+
+@tenant.command()
+@click.argument("tenant_id", metavar="ID")
+@click.argument("target", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@json_option
+@pass_options
+def export(options: Options, tenant_id: str, target: Path) -> None:
+    """Write all rows, documents, policies and templates of one tenant into FILE, a backup for `cpq restore`.
+
+    \b
+    Example:
+      cpq tenant export acme /mnt/backups
+    """
+    call = Command("tenant_export", Permission.ADMINISTER, {"tenant": tenant_id}, subject=tenant_id)
+    with local_app.opened_for_all(options) as app, app.admitted(app.new_call(app.operator), call):
+        with app.database.reading() as connection:
+            tenant_registry.find(connection, tenant_id)
+        with Meter(f"Exporting {tenant_id}", app.effects) as meter:
+            saved = backups.save(app, target, meter, tenant_id=tenant_id)
+    if options.as_json:
+        show_json(asdict(saved))
+        return
+    rows = f"{sum(saved.rows.values()):,} rows"
+    show_pairs([("file", saved.path), ("checksum", saved.checksum), ("rows", rows), ("documents", saved.documents)])
+
+
+@tenant.command()
+@click.argument("tenant_id", metavar="ID")
+@click.option("--yes", "typed", metavar="ID", help="The id once more, instead of the question for it.")
+@json_option
+@pass_options
+def delete(options: Options, tenant_id: str, typed: str | None) -> None:
+    """Delete a suspended tenant: all rows, its documents and its folder. Nothing brings it back but an export.
+
+    \b
+    Example:
+      cpq tenant delete acme --yes acme
+    """
+    if typed is None and sys.stdin.isatty():
+        typed = click.prompt(f"Type {tenant_id} to delete everything of it", default="", show_default=False, err=True)
+    if typed != tenant_id:
+        hint = f"`cpq tenant delete {tenant_id} --yes {tenant_id}`"
+        raise CpqError(Code.VALIDATION_ERROR, "The id was not repeated. Nothing was deleted.", field="--yes", hint=hint)
+    with local_app.opened_for_all(options) as app:
+        removed = tenant_removal.remove(app, tenant_id)
+    if options.as_json:
+        show_json(asdict(removed))
+    else:
+        click.echo(f"The tenant {tenant_id} is deleted: {removed.rows:,} rows, {removed.documents:,} documents.")
 
 
 def _set_state(options: Options, name: str, tenant_id: str, state: TenantState) -> None:

@@ -16,6 +16,7 @@ from cpq.base.state_digest import iso_text
 from cpq.storage.columns import Amount, Day, Flag, Timestamp
 from cpq.storage.schema import metadata
 from cpq.storage.statements import driver_cursor, insert_into_sqlite
+from cpq.storage.tenants import of_tenant
 
 Line = bytes
 """One row as a JSON array, its values in the order of the columns."""
@@ -74,16 +75,23 @@ def shapes() -> list[TableShape]:
     ]
 
 
-def count(connection: Connection, shape: TableShape) -> int:
-    return connection.scalar(sa.select(sa.func.count()).select_from(sa.table(shape.name))) or 0
+def count(connection: Connection, shape: TableShape, tenant_id: str | None = None) -> int:
+    return connection.scalar(_of(sa.select(sa.func.count()), shape, tenant_id)) or 0
 
 
-def read(connection: Connection, shape: TableShape) -> Iterator[Line]:
-    """The rows of all tenants; only as many as one batch are in memory."""
+def _of(query: sa.Select[Any], shape: TableShape, tenant_id: str | None) -> sa.Select[Any]:
+    """The query over the rows of one tenant, or of all."""
+    table = sa.table(shape.name, sa.column("tenant_id", sa.Text))
+    found = query.select_from(table)
+    return found if tenant_id is None else found.where(of_tenant(table, tenant_id))
+
+
+def read(connection: Connection, shape: TableShape, tenant_id: str | None = None) -> Iterator[Line]:
+    """The rows of one tenant or of all; only as many as one batch are in memory."""
     writers = [_WRITERS.get(kind) for _, kind in shape.columns]
     plan = [(place, write) for place, write in enumerate(writers) if write]
     columns: list[sa.ColumnElement[Any]] = [sa.column(name) for name in shape.names]
-    query = sa.select(*columns).select_from(sa.table(shape.name))
+    query = _of(sa.select(*columns), shape, tenant_id)
     with connection.execute(query, execution_options={"yield_per": BATCH_ROWS}) as rows:
         for row in rows:
             values = list(row)
@@ -98,6 +106,14 @@ def digest(connection: Connection, shape: TableShape) -> Digest:
     for _ in digested:
         pass
     return digested.digest
+
+
+def delete_tenant(connection: Connection, tenant_id: str) -> dict[str, int]:
+    """Delete every row of one tenant, children before their parents; returns how many of each table."""
+    gone = {}
+    for table in reversed(metadata.sorted_tables):
+        gone[table.name] = connection.execute(sa.delete(table).where(of_tenant(table, tenant_id))).rowcount
+    return {name: rows for name, rows in gone.items() if rows}
 
 
 def lock(connection: Connection, found: Sequence[TableShape]) -> None:

@@ -28,6 +28,7 @@ OVER_ALL_TENANTS = {
     "cpq/services/catalog/word_index.py": {"clear", "index", "tenants"},
     "cpq/services/documents/repository.py": {"tenants"},
     "cpq/services/events/claims.py": {"due_elsewhere"},
+    "cpq/services/tenant_removal.py": {"_only_its_documents"},
     "cpq/services/quotes/expiry.py": {"_tenants_over"},
     "cpq/services/agreements/renewals.py": {"_tenants_due"},
 }

@@ -16,6 +16,7 @@ from cpq.app import App
 from cpq.base.audit_key import audit_key_text
 from cpq.base.errors import Code, CpqError
 from cpq.base.settings import shipped
+from cpq.base.tenant_folders import MAIN_TENANT
 from cpq.base.text import canonical_json, fingerprint
 from cpq.services import documents
 from cpq.services.backups import archive
@@ -24,6 +25,7 @@ from cpq.storage import portable_rows
 from cpq.storage.engine import large_work
 from cpq.storage.portable_rows import Digested
 from cpq.storage.schema import SCHEMA_VERSION, tables
+from cpq.storage.tenants import of_tenant
 
 FORMAT = 1
 SIGNED_AS = "backup"
@@ -50,11 +52,13 @@ class Saved:
     has_audit_key: bool
 
 
-def save(app: App, target: Path, progress: Progress, *, with_audit_key: bool = False) -> Saved:
-    """Write a backup; a folder gets a file with the time in its name. Writers go on meanwhile."""
+def save(
+    app: App, target: Path, progress: Progress, *, with_audit_key: bool = False, tenant_id: str | None = None
+) -> Saved:
+    """Write a backup, of one tenant or of all; a folder gets a file with the time in its name. Writers go on."""
     made_at = app.effects.now()
     if target.is_dir():
-        target = target / f"quotewright-{made_at:%Y%m%dT%H%M%SZ}.backup.zip"
+        target = target / f"{tenant_id or 'quotewright'}-{made_at:%Y%m%dT%H%M%SZ}.backup.zip"
     if target.exists():
         raise archive.exists_already(target)
     key = audit_key_text(app.settings) if with_audit_key else None
@@ -65,13 +69,14 @@ def save(app: App, target: Path, progress: Progress, *, with_audit_key: bool = F
     with archive.written(target) as writer:
         with app.database.reading() as connection, large_work(connection):
             portable_rows.unlimited(connection)
-            found, heads, checksums = _save_tables(connection, writer, progress)
+            found, heads, checksums = _save_tables(connection, writer, progress, tenant_id)
         missing = [one for one in checksums if not _save_document(app, writer, one)]
         if missing:  # The row of a document is committed a moment before its file has its name.
             app.effects.sleep(FILE_DELAY_SECONDS)
             missing = [one for one in missing if not _save_document(app, writer, one)]
-        _save_folder(writer, "policies", app.settings.policies_dir or shipped("policies"))
-        _save_folder(writer, "templates", app.settings.templates_dir or shipped("pdf_templates"))
+        settings = app.of(tenant_id or MAIN_TENANT).settings
+        _save_folder(writer, "policies", settings.policies_dir or shipped("policies"))
+        _save_folder(writer, "templates", settings.templates_dir or shipped("pdf_templates"))
         if key is not None:
             writer.add(AUDIT_KEY, [key.encode()])
         manifest = {
@@ -103,11 +108,11 @@ def save(app: App, target: Path, progress: Progress, *, with_audit_key: bool = F
 
 
 def _save_tables(
-    connection: Connection, writer: archive.Writer, progress: Progress
+    connection: Connection, writer: archive.Writer, progress: Progress, tenant_id: str | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]:
     """All rows as of one moment; returns what the manifest says of the tables, the audit heads, and the documents."""
     shapes = portable_rows.shapes()
-    total = sum(portable_rows.count(connection, shape) for shape in shapes)
+    total = sum(portable_rows.count(connection, shape, tenant_id) for shape in shapes)
     found, done = [], count(1)
 
     def lines(digested: Digested) -> Iterator[bytes]:
@@ -116,15 +121,19 @@ def _save_tables(
             progress(next(done), total)
 
     for shape in shapes:
-        digested = Digested(portable_rows.read(connection, shape))
+        digested = Digested(portable_rows.read(connection, shape, tenant_id))
         part = f"tables/{shape.name}.jsonl"
         writer.add(part, lines(digested))
         digest = digested.digest
         found.append(
             {"name": shape.name, "columns": shape.columns, "part": part, "rows": digest.rows, "digest": digest.text}
         )
-    heads = [dict(row._mapping) for row in connection.execute(sa.select(tables.audit_head).order_by("tenant_id"))]
-    query = sa.select(tables.document.c.checksum).distinct().order_by("checksum")
+    of_heads, of_documents = sa.select(tables.audit_head), sa.select(tables.document.c.checksum).distinct()
+    if tenant_id is not None:
+        of_heads = of_heads.where(of_tenant(tables.audit_head, tenant_id))
+        of_documents = of_documents.where(of_tenant(tables.document, tenant_id))
+    heads = [dict(row._mapping) for row in connection.execute(of_heads.order_by("tenant_id"))]
+    query = of_documents.order_by("checksum")
     return found, heads, list(connection.scalars(query))
 
 

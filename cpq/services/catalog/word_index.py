@@ -73,6 +73,17 @@ def clear(tx: Tx) -> None:
         tx.connection.exec_driver_sql(statement)
 
 
+def forget(tx: Tx, tenant_id: str) -> None:
+    """Remove all products of one tenant from the index."""
+    if tx.connection.dialect.name == "postgresql":
+        tx.connection.execute(sa.text("DELETE FROM catalog_index WHERE tenant_id = :tenant"), {"tenant": tenant_id})
+        return
+    old = [{"row": row} for row in tx.connection.scalars(_SQLITE_ALL, {"tenant": tenant_id})]
+    if old:
+        tx.connection.execute(sa.text("DELETE FROM catalog_index WHERE rowid = :row"), old)
+        tx.connection.execute(sa.text("DELETE FROM search_key WHERE row = :row"), old)
+
+
 def index(tx: Tx, documents: Sequence[tuple[str, str]]) -> None:
     """Put products (id, terms) into the index, replacing their earlier terms."""
     if tx.connection.dialect.name == "postgresql":
@@ -131,6 +142,7 @@ _SQLITE_CLEAR = ("DELETE FROM search_key", "INSERT INTO catalog_index (catalog_i
 _SQLITE_OLD = sa.text(
     "SELECT row FROM search_key WHERE tenant_id = :tenant AND product_id IN (SELECT value FROM json_each(:ids))"
 )
+_SQLITE_ALL = sa.text("SELECT row FROM search_key WHERE tenant_id = :tenant")
 _SQLITE_LAST = sa.text("SELECT max(row) FROM search_key")
 _COUNT = {
     "sqlite": sa.text("SELECT count(*) FROM catalog_index WHERE catalog_index MATCH :match"),
