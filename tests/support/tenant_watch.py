@@ -25,7 +25,7 @@ OVER_ALL_TENANTS = {
     "cpq/services/backups/database_copy.py": {"copy"},
     "cpq/services/backups/restoration.py": {"restore"},
     "cpq/services/backups/target.py": {"tenants"},
-    "cpq/services/catalog/word_index.py": {"clear", "index", "tenants"},
+    "cpq/services/catalog/word_index.py": {"clear", "forget", "index", "tenants"},
     "cpq/services/documents/repository.py": {"tenants"},
     "cpq/services/events/claims.py": {"due_elsewhere"},
     "cpq/services/tenant_removal.py": {"_only_its_documents"},
@@ -34,7 +34,7 @@ OVER_ALL_TENANTS = {
 }
 """The only functions that read over all tenants: whose token or work it is must be found before the tenant is known.
 Backups and copies are of all tenants, and only the operator makes them.
-`index` deletes by row numbers, which it has read by tenant, and counts them over all."""
+`index` and `forget` delete by row numbers, which they have read by tenant; `index` counts them over all."""
 
 TABLES = {*metadata.tables, "search_key", "catalog_index"}
 
