@@ -193,7 +193,7 @@ def _check_contents(app: App, found: str | None) -> Iterator[Finding]:
     else:
         yield Finding("word index", State.PROBLEM, "lacks products or cannot be read", "run `cpq repair`")
     if is_installed():
-        yield _check_vectors(app)
+        yield from _check_vectors(app)
     yield from _check_tenants(app)
     counts = local_app.read(app, "catalog_count", lambda tx: dict(exporter.counts(tx)))
     summary = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
@@ -222,22 +222,27 @@ def _check_tenants(app: App) -> Iterator[Finding]:
             yield Finding(f"tenant {one.id}", State.PROBLEM, error.message, str(error.details.get("hint", "")))
 
 
-def _check_vectors(app: App) -> Finding:
+def _check_vectors(app: App) -> Iterator[Finding]:
     """How far search by meaning is; until then words decide."""
 
     def look(tx: Tx) -> Answer:
-        return {source.corpus: table_source.progress(tx, source) for source in sources_of(TOOLSETS)}
+        names = ((f"texts of {source.corpus}", source) for source in sources_of(TOOLSETS))
+        return {name: table_source.progress(tx, source) for name, source in names}
 
     figures = dict(local_app.read(app, "search_progress", look))
+    with app.database.reading() as connection:
+        tenants = {one.id for one in tenant_registry.listed(connection)}
     for tenant_id in app.settings.docs_roots if app.settings.has_own_pages else ():
+        if tenant_id not in tenants:
+            what = f"CPQ_DOCS_DIRS names {tenant_id}, and there is no such tenant"
+            yield Finding("pages of tenants", State.PROBLEM, what, f"run `cpq tenant create {tenant_id}`, or remove it")
+            continue
         name = "passages of pages" + ("" if tenant_id == MAIN_TENANT else f" of {tenant_id}")
         call = app.new_call(replace(OPERATOR, tenant_id=tenant_id))
         figures |= app.read_unaudited(call, lambda tx, name=name: {name: docs.progress(tx)})  # type: ignore[misc] # A default.
     found = ", ".join(f"{done:,} of {total:,} {name.replace('_', ' ')}" for name, (done, total) in figures.items())
     is_whole = all(done == total for done, total in figures.values())
-    return Finding(
-        "vectors", State.OK, found if is_whole else f"{found}; a server or `cpq search index` makes the rest"
-    )
+    yield Finding("vectors", State.OK, found if is_whole else f"{found}; a server or `cpq search index` makes the rest")
 
 
 def _check_recovery(app: App) -> Iterator[Finding]:

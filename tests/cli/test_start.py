@@ -45,11 +45,11 @@ NEEDED = {
     "quote list": (430, {"sqlalchemy"}),
     "approvals list": (535, {"sqlalchemy"}),
     "policy check": (350, {"pydantic"}),
-    "console link --user dana": (446, {"sqlalchemy"}),
+    "console link --user dana": (455, {"sqlalchemy"}),
     "import accounts accounts.csv": (540, {"sqlalchemy", "pydantic"}),
-    "export catalog": (505, {"sqlalchemy", "pydantic"}),
+    "export catalog": (515, {"sqlalchemy", "pydantic"}),
     "search find pump": (645, {"sqlalchemy", "numpy", "rich"}),
-    "doctor": (750, {"sqlalchemy", "pydantic", "babel", "numpy"}),
+    "doctor": (765, {"sqlalchemy", "pydantic", "babel", "numpy"}),
 }
 """How many modules each command may have loaded at its end, a little more than it needs, and which heavy packages."""
 

@@ -151,14 +151,14 @@ def test_an_emptied_word_index_is_told_and_mended(app: App):
 
 def test_an_emptied_dictionary_is_told_and_mended(app: App):
     tools = Tools(app)
-    before = tools("catalog_search", query="compresor")
+    before = tools("catalog_search", query="comprssor")
     assert before["matched"] == "all_words"
     with app.database.writing(app.effects.monotonic() + 5) as connection:
         connection.exec_driver_sql("DELETE FROM catalog_word")
-    assert tools("catalog_search", query="compresor") != before
+    assert tools("catalog_search", query="comprssor") != before
     assert index_repair.state(app) == "lost products or cannot be read: it is written again within a minute"
     index_repair.loop(app)._work()
-    assert tools("catalog_search", query="compresor") == before
+    assert tools("catalog_search", query="comprssor") == before
     assert index_repair.state(app) == "ok"
 
 

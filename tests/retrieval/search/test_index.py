@@ -16,6 +16,7 @@ from cpq.retrieval.search.index import Chunk, Found, Index, Where
 from cpq.retrieval.search.lexicon import terms
 from cpq.retrieval.search.passage_vectors import text_hash
 from cpq.retrieval.search.scores import (
+    ALSO_SHARE,
     ANALOG,
     ITEMS,
     LIKELY_GOOD,
@@ -121,9 +122,10 @@ def quoted(scores: np.ndarray, text: str, query: str) -> np.ndarray:
 def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> list[tuple[str, float]]:
     """Every passage that passes, scored alone by the written formula, sorted."""
     held = {chunk.id: terms(chunk.read) for chunk in passages}
+    more = {chunk.id: {term for text in chunk.also for term in terms(text)} for chunk in passages}
     asked = list(dict.fromkeys(query.split()))
     shares = {
-        word: weight(sum(word in of for of in held.values()), len(passages))
+        word: weight(min(sum(word in of for of in [*held.values(), *more.values()]), len(passages)), len(passages))
         for word in (next(iter(terms(typed))) for typed in asked)
     }
     vector = vector_of(query)
@@ -131,7 +133,8 @@ def brute_force(passages: list[Chunk], query: str, where: Where, limit: int) -> 
     for chunk in passages:
         if not passes(chunk, where):
             continue
-        covered = sum(share for word, share in shares.items() if word in held[chunk.id]) / sum(shares.values())
+        worth = {word: 1 if word in held[chunk.id] else ALSO_SHARE * (word in more[chunk.id]) for word in shares}
+        covered = sum(share * worth[word] for word, share in shares.items()) / sum(shares.values())
         in_title = sum(share for word, share in shares.items() if word in terms(chunk.title)) / sum(shares.values())
         covered = 0.9 * covered + 0.1 * in_title
         others = [vector_of(text) for text in chunk.texts]
