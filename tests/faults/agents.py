@@ -194,7 +194,7 @@ class Agent:
         return {"account_id": ACME, "term_months": 12, "line_items": lines}
 
     def _amendment(self) -> dict[str, Any]:
-        add = {"action": "add_line", "line": {"product_id": "prod_pro_v2", "quantity": self._random.randint(1, 5)}}
+        add = {"action": "add_line", "product_id": "prod_pro_v2", "quantity": self._random.randint(1, 5)}
         return {"agreement_id": self._random.choice(self._agreements), "effective_date": "2026-12-16", "changes": [add]}
 
 
@@ -283,6 +283,6 @@ class Crowd:
         path = self._folder / f"{name}.journal"
         self._begun[name] = path.read_bytes().count(b"\n") if path.exists() else 0
         arguments = (self._settings, name, self._folder, self._seed, self._steps)
-        process = PROCESS.Process(target=work, args=arguments, name=name)
+        process = PROCESS.Process(target=work, args=arguments, name=name, daemon=True)
         process.start()
         return process
