@@ -400,6 +400,7 @@ def test_a_backup_of_an_older_schema_is_restored_and_brought_up_to_date(
         with monkeypatch.context() as then:
             then.setattr(portable_rows, "shapes", lambda: older)
             then.setattr(snapshot, "SCHEMA_VERSION", "0038")
+            then.setattr("cpq.app.app.SCHEMA_VERSION", "0038")
             backups.save(app, tmp_path / "older.zip", quiet)
     assert restore(target, tmp_path / "older.zip").schema_version == "0038"
     with closing(open_app(target)) as app:
