@@ -37,15 +37,16 @@ def readiness(app: App, loops: Sequence[Loop] = ()) -> dict[str, str]:
     """Each part the server needs, with `ok` or its problem; no secrets, no paths."""
     troubles = [f"{loop.name} {loop.problem}" for loop in loops if loop.problem]
     shortage = app.disk.problem
+    stuck = _stuck(app)  # First, because the policies in force are in the database, too.
     rest = {
         "disk": f"{shortage}: nothing is stored until the operator makes room" if shortage else "ok",
-        "policies": app.policies.state(),
+        "policies": "unknown" if stuck else app.policies.state(),
         "pages": "damaged: the operator runs `cpq doctor`" if app.database.page_problem else "ok",
         "background": "; ".join(troubles) or "ok",
     }
     if app.policies.elsewhere is not None:
         rest["deciding"] = app.policies.not_deciding().message
-    if stuck := _stuck(app):
+    if stuck:
         return {"database": stuck, "migrations": "unknown", **rest}
     try:
         found = app.schema_version()
