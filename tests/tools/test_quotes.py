@@ -280,7 +280,12 @@ def test_q03_every_problem_offers_a_call_that_can_be_sent_as_it_is(tools: Tools)
     ]
     error = tools.error("quote_create", **call_with(account_id="acct_acme", line_items=lines))
     offered = [each["next_call"] for each in error["details"]["problems"]]
-    assert [call["tool"] for call in offered] == ["account_search", "catalog_search", "catalog_get", "product_configure"]
+    assert [call["tool"] for call in offered] == [
+        "account_search",
+        "catalog_search",
+        "catalog_get",
+        "product_configure",
+    ]
     assert all(tools(call["tool"], **call["arguments"]) for call in offered)
     assert tools("account_search", **offered[0]["arguments"])["items"][0]["id"] == ACME
 

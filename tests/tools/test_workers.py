@@ -33,7 +33,8 @@ class Supervisor:
     def __init__(self, home: Path, port: int) -> None:
         self.address = f"http://127.0.0.1:{port}/mcp"
         command = [sys.executable, "-m", "mcp_facade", "--transport", "streamable-http", "--workers", "2"]
-        environment = {**bare_environment(), "CPQ_HOME": str(home), "PYTHONPATH": str(ROOT)}
+        own = {"CPQ_HOME": str(home), "PYTHONPATH": str(ROOT), "MCP_RATE_LIMIT_PER_MINUTE": "0"}
+        environment = {**bare_environment(), **own}
         self.process = subprocess.Popen(
             [*command, "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True, cwd=home
         )
